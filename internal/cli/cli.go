@@ -1,0 +1,150 @@
+// Package cli is canaryctl's command line: one file a command, with its
+// options, its flags and its wiring. It is the only package besides cmd that
+// touches arguments, exit codes and the standard streams.
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// App is what a command may use of the world outside: streams, environment
+// and the built-in scenarios. Tests replace any of it.
+type App struct {
+	Stdin  io.Reader
+	Stdout io.Writer // the product
+	Stderr io.Writer // the conversation
+
+	Getenv    func(string) string
+	Scenarios fs.FS // built-in scenarios, *.yaml at the root
+
+	global globalFlags
+}
+
+// globalFlags are the flags of every command.
+type globalFlags struct {
+	Config  string
+	Output  string
+	NoColor bool
+	Quiet   bool
+	Verbose bool
+}
+
+// Main runs the command line args (without the program's name) and returns
+// the exit code. Ctrl-C and SIGTERM cancel the command's context; a second
+// signal kills.
+func Main(args []string, app *App) ExitCode {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	context.AfterFunc(ctx, stop)
+
+	root := newRootCmd(app)
+	root.SetArgs(args)
+	err := root.ExecuteContext(ctx)
+	if code, interrupted := interruption(ctx); interrupted && err != nil {
+		return code
+	}
+	return app.report(err)
+}
+
+// interruption returns the exit code of the signal that cancelled ctx.
+func interruption(ctx context.Context) (ExitCode, bool) {
+	if ctx.Err() == nil {
+		return 0, false
+	}
+	if cause := context.Cause(ctx); cause != nil && cause.Error() == syscall.SIGTERM.String()+" signal received" {
+		return ExitTerminated, true
+	}
+	return ExitInterrupted, true
+}
+
+// report says an error to the user and returns its code.
+func (app *App) report(err error) ExitCode {
+	if err == nil {
+		return ExitOK
+	}
+	if isBrokenPipe(err) {
+		return ExitOK // the reader has seen enough
+	}
+	e, typed := errors.AsType[*Error](err)
+	if !typed || e.Err != nil {
+		fmt.Fprintf(app.Stderr, "canaryctl: error: %v\n", err)
+	}
+	if typed && e.Hint != "" {
+		fmt.Fprintf(app.Stderr, "canaryctl: hint: %s\n", e.Hint)
+	}
+	return codeOf(err)
+}
+
+func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
+
+// say prints a line of the conversation, unless --quiet.
+func (app *App) say(format string, args ...any) {
+	if !app.global.Quiet {
+		fmt.Fprintf(app.Stderr, "canaryctl: "+format+"\n", args...)
+	}
+}
+
+// warn prints a warning; --quiet does not silence it.
+func (app *App) warn(format string, args ...any) {
+	fmt.Fprintf(app.Stderr, "canaryctl: warning: "+format+"\n", args...)
+}
+
+// wantOutput checks -o against the formats that a command has; the first is
+// the default.
+func (app *App) wantOutput(formats ...string) (string, error) {
+	if app.global.Output == "" {
+		return formats[0], nil
+	}
+	for _, f := range formats {
+		if app.global.Output == f {
+			return f, nil
+		}
+	}
+	return "", usage(fmt.Errorf("this command has no output %q", app.global.Output), fmt.Sprintf("it has -o %s", join(formats)))
+}
+
+func join(words []string) string {
+	out := ""
+	for i, w := range words {
+		if i > 0 {
+			out += "|"
+		}
+		out += w
+	}
+	return out
+}
+
+// newRootCmd puts the commands together.
+func newRootCmd(app *App) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "canaryctl",
+		Short: "Decide, on evidence, how far a new version of an LLM application may go",
+		Long: "canaryctl learns a service's own noise from a baseline, replays incidents and synthetic feeds through the\n" +
+			"very breaker that guards a release, and says what would have happened.",
+		SilenceUsage:  true,
+		SilenceErrors: true,
+	}
+	root.SetIn(app.Stdin)
+	root.SetOut(app.Stdout)
+	root.SetErr(app.Stderr)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usage(err, fmt.Sprintf("see %s --help", cmd.CommandPath()))
+	})
+	f := root.PersistentFlags()
+	f.StringVarP(&app.global.Config, "config", "c", "canary.yaml", "configuration `file`")
+	f.StringVarP(&app.global.Output, "output", "o", "", "output `format`: text, json and what the command's help names")
+	f.BoolVar(&app.global.NoColor, "no-color", false, "no colour (NO_COLOR and TERM=dumb do the same)")
+	f.BoolVarP(&app.global.Quiet, "quiet", "q", false, "no notes on stderr, only warnings and errors")
+	f.BoolVarP(&app.global.Verbose, "verbose", "v", false, "more notes on stderr")
+	root.AddCommand(commands(app)...)
+	return root
+}

@@ -1,0 +1,10 @@
+package cli
+
+import "github.com/spf13/cobra"
+
+// commands lists canaryctl's commands in the order of the help.
+func commands(app *App) []*cobra.Command {
+	return []*cobra.Command{
+		newVersionCmd(app),
+	}
+}
