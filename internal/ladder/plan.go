@@ -3,8 +3,8 @@
 // evidence gathered since, and the time, and says what to do next; it does
 // nothing itself (DESIGN section 7).
 //
-//	d := ladder.Decide(&plan, &st, ladder.Evidence{Now: now, Windows: seen, Weight: readBack}, ...)
-//	if d.Write { target.Set(d.Weight) }          // then read it back and show it to the next Decide
+//	d := ladder.Decide(&plan, &st, ladder.Evidence{Windows: seen, Observed: readBack}, now)
+//	if d.Write { target.Set(d.Weight) } // then read it back and show it to the next Decide
 //
 // It is pure: the simulator and the live driver call the same Decide, and a
 // journal of evidence replayed through it yields the same decisions.
@@ -61,7 +61,6 @@ type Plan struct {
 	Candidate       string        // release id: digest of versions.canary without its weight
 }
 
-// HalfOpenLimits are the limits while probing: the first step's.
 func (p *Plan) limits(step int) *breaker.Limits { return &p.Steps[step].Limits }
 
 // Frozen reports whether t falls into a freeze, and until when.

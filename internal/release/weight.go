@@ -35,13 +35,8 @@ func (w Weight) Same(o Weight) bool { return w.compare(o) == 0 }
 // Above reports whether w is a larger share than o.
 func (w Weight) Above(o Weight) bool { return w.compare(o) > 0 }
 
-func (w Weight) compare(o Weight) int { return w.rat().Cmp(o.rat()) }
-
-func (w Weight) rat() *big.Rat {
-	if w.Ring == 0 {
-		return new(big.Rat)
-	}
-	return big.NewRat(w.Slots, w.Ring)
+func (w Weight) compare(o Weight) int {
+	return Ratio{Num: o.Slots, Den: max(o.Ring, 1)}.Compare(w.Slots, max(w.Ring, 1))
 }
 
 // Share returns the weight as a fraction between 0 and 1, for display and for

@@ -1,0 +1,348 @@
+package ladder
+
+import (
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Decide folds the evidence not yet seen into the state and says what to do
+// next. It is the only place where a release is judged.
+//
+// One call folds the unseen windows in order and stops at the first change
+// that needs a write or starts an attempt anew; it takes at most one step
+// forward, and never one in the instant in which the step before was read
+// back. A write counts only when a later Evidence.Observed shows it; until
+// then Decide asks for it again. HALF_OPEN is entered at now, never for a past
+// time.
+func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
+	d := Decision{T: now}
+	if st.Stage != NotStarted && st.Candidate != p.Candidate {
+		if st.unfinished() {
+			return d.hold(p, st, WhyOtherCandidate)
+		}
+		*st = State{Stable: st.Stable}
+	}
+	drift := st.observe(p, ev.Observed)
+	for i := range ev.Stable {
+		st.Stable.add(&ev.Stable[i])
+	}
+	if st.Stage == NotStarted {
+		return st.begin(p, d, drift, now)
+	}
+	if st.Pending.Move == release.RollBackMove || st.Pending.Move == release.Lock {
+		return d.again(p, st) // an unfinished rollback comes before everything
+	}
+	if event, happened := st.fold(p, ev.Windows); happened {
+		return st.after(p, d, event)
+	}
+	if event, happened := st.time(p, now); happened {
+		return st.after(p, d, event)
+	}
+	if st.Pending.Move != release.Hold && !drift {
+		return d.again(p, st)
+	}
+	return st.climb(p, d, ev, drift, now)
+}
+
+// unfinished reports whether another candidate would be in the way.
+func (st *State) unfinished() bool {
+	return st.Stage == Climbing || st.Breaker.Phase == release.HalfOpen
+}
+
+// observe takes a reading of the weight: it completes a pending write, or
+// finds that somebody else has moved the weight.
+func (st *State) observe(p *Plan, o Observed) (drift bool) {
+	if !o.Known {
+		return false
+	}
+	switch {
+	case st.Stage == NotStarted && st.Pending.Move == release.Hold:
+		if o.Weight.Above(p.Steps[0].Weight) {
+			return true
+		}
+		st.Weight = o.Weight // adopted as the start
+		return false
+	case st.Pending.Move != release.Hold && o.Weight.Same(st.Pending.Weight):
+		st.confirm(p, o)
+		return false
+	}
+	return !o.Weight.Same(st.Weight)
+}
+
+// confirm completes the pending write: from its read-back on, windows count
+// and holds run.
+func (st *State) confirm(p *Plan, o Observed) {
+	move := st.Pending.Move
+	st.Pending = Pending{}
+	wasZero := st.Weight.IsZero()
+	st.Weight = o.Weight
+	switch move {
+	case release.Start:
+		st.Stage, st.Serving = Climbing, o.At
+		st.enterStep(0, o.At)
+	case release.Advance:
+		st.enterStep(st.Step+1, o.At)
+		if st.Step == len(p.Steps)-1 {
+			st.CostRef, _ = st.Stable.mean(o.At)
+		}
+	case release.Probe:
+		st.Serving = o.At
+		st.enterStep(0, o.At)
+	case release.RollBackMove, release.Lock:
+		if !wasZero {
+			st.enterStep(st.Step, o.At)
+		}
+		st.CoolFor = o.At.Add(p.limits(0).Cooldown - 2*st.Span)
+	}
+}
+
+// begin starts a release, unless something forbids it.
+func (st *State) begin(p *Plan, d Decision, drift bool, now time.Time) Decision {
+	st.Candidate, st.Digest, st.Attempt = p.Candidate, p.Digest, max(st.Attempt, 1)
+	if drift {
+		return d.hold(p, st, WhyDrift)
+	}
+	if st.Pending.Move != release.Hold {
+		return d.again(p, st)
+	}
+	if st.Paused {
+		return d.hold(p, st, WhyPaused)
+	}
+	if until, frozen := p.Frozen(now); frozen {
+		d.Until = until
+		return d.hold(p, st, WhyFrozen)
+	}
+	return d.write(p, st, release.Start, p.Steps[0].Weight, WhyStart)
+}
+
+// fold feeds the unseen windows to breaker and gate until the breaker
+// changes.
+func (st *State) fold(p *Plan, windows []release.Window) (release.Event, bool) {
+	for i := range windows {
+		w := &windows[i]
+		if !w.T.After(st.Seen) && !st.Seen.IsZero() {
+			continue
+		}
+		st.Seen, st.Span = w.T, w.Span
+		if w.T.Before(st.Serving) || st.Pending.Move == release.Probe {
+			continue // from before the weight was read back: neither probe nor evidence
+		}
+		if event, happened := st.take(p, w); happened {
+			return event, true
+		}
+	}
+	return release.Event{}, false
+}
+
+// take feeds one window of canary traffic.
+func (st *State) take(p *Plan, w *release.Window) (release.Event, bool) {
+	l := p.limits(st.limitsStep())
+	priced := st.priced(p, w)
+	if w.Total > 0 {
+		st.supply(&priced)
+		if st.Breaker.Phase == release.Closed && st.Stage == Climbing && !w.T.Before(st.At) {
+			if !st.Paused {
+				st.Covered += w.Span
+			}
+			st.gather(&priced, l.LabelLag)
+		}
+	}
+	event, happened := breaker.Step(l, &st.Breaker, &priced)
+	if !happened {
+		st.latchHits(l)
+	}
+	return event, happened
+}
+
+// limitsStep is the step whose limits hold: probes run under the first's.
+func (st *State) limitsStep() int {
+	if st.Breaker.Phase == release.Closed {
+		return st.Step
+	}
+	return 0
+}
+
+func (st *State) supply(w *release.Window) {
+	if w.Has(release.HasCost) {
+		st.Supplied = st.Supplied.With(release.Cost)
+	}
+	if w.Has(release.HasP99) {
+		st.Supplied = st.Supplied.With(release.P99)
+	}
+}
+
+// latchHits remembers the enforced signals that were past their limit in a
+// window and hold instead of rolling back.
+func (st *State) latchHits(l *breaker.Limits) {
+	if st.Breaker.Hits == 0 {
+		return
+	}
+	for s := release.Signal(0); int(s) < release.Judged; s++ {
+		if st.Breaker.Hits.Has(s) && enforced(l, s) {
+			st.Latched = st.Latched.With(s)
+		}
+	}
+}
+
+func enforced(l *breaker.Limits, s release.Signal) bool {
+	m := l.Rules[s].Mode
+	return m == release.Enforce || m == release.Required
+}
+
+// time does the breaker's changes by time alone: the end of a cooldown, and
+// probes whose labels came in during a minute without a window.
+func (st *State) time(p *Plan, now time.Time) (release.Event, bool) {
+	l := p.limits(0)
+	if st.Span > 0 {
+		if event, happened := breaker.Idle(l, &st.Breaker, now.Add(-st.Span)); happened {
+			return event, true
+		}
+	}
+	if now.Before(st.CoolFor) && st.Stage != Failed {
+		return release.Event{}, false
+	}
+	return breaker.Tick(l, &st.Breaker, now)
+}
+
+// after turns a transition of the breaker into a move of the ladder. A failed
+// release stays where it is: the breaker goes on over what traffic there is,
+// for the record alone.
+func (st *State) after(p *Plan, d Decision, event release.Event) Decision {
+	d.Event, d.Happened, d.T = event, true, event.T
+	if st.Stage == Failed {
+		return d.hold(p, st, WhyFailed)
+	}
+	switch event.To {
+	case release.Open:
+		move, why := release.RollBackMove, WhyTrip
+		if event.Locked {
+			move, why = release.Lock, WhyLocked
+		}
+		return d.write(p, st, move, release.Weight{Ring: st.Weight.Ring}, why)
+	case release.HalfOpen:
+		st.Stage = Climbing
+		return d.write(p, st, release.Probe, p.Steps[0].Weight, WhyProbe)
+	}
+	return st.recover(p, d)
+}
+
+// recover starts the next attempt at the first step, whose weight the probes
+// already have; gate and hold start empty after the window that closed the
+// breaker.
+func (st *State) recover(p *Plan, d Decision) Decision {
+	st.Attempt++
+	st.Latched = 0
+	st.enterStep(0, d.Event.T.Add(st.Span))
+	d.Move, d.Why = release.Start, WhyRecovered
+	d.fill(p, st)
+	return d
+}
+
+// climb judges the step's gates and moves on when they have passed.
+func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Time) Decision {
+	st.ripen(now.Add(-st.Span), p.limits(st.limitsStep()).LabelLag)
+	if why, done := st.standing(p, drift); done {
+		return d.hold(p, st, why)
+	}
+	step := &p.Steps[st.Step]
+	d.Held = min(now.Sub(st.At), st.Covered)
+	d.Overdue = step.MaxWait > 0 && now.Sub(st.At) >= step.MaxWait
+	due := !step.Gates.Has(TimeGate) || d.Held >= step.MinHold
+	d.fill(p, st)
+	d.Verdict = st.judge(p, &d, ev.SourceFailed, due)
+	if due && d.Verdict == release.Fail && step.Gates.Has(MetricGate) {
+		return st.failGate(p, d)
+	}
+	if why, held := st.holding(p, &d, step, due, now); held {
+		return d.hold(p, st, why)
+	}
+	if st.Step == len(p.Steps)-1 {
+		st.Stage = Completed
+		d.Move, d.Why = release.Complete, WhyComplete
+		return d
+	}
+	return d.write(p, st, release.Advance, p.Steps[st.Step+1].Weight, WhyPassed)
+}
+
+// standing names what keeps the ladder still whatever the evidence says.
+func (st *State) standing(p *Plan, drift bool) (Why, bool) {
+	switch {
+	case drift:
+		return WhyDrift, true
+	case st.Stage == Failed:
+		return WhyFailed, true
+	case st.Breaker.Phase == release.Open && st.Breaker.Locked:
+		return WhyLocked, true
+	case st.Breaker.Phase == release.Open:
+		return WhyCooldown, true
+	case st.Breaker.Phase == release.HalfOpen:
+		return WhyProbing, true
+	case st.Stage == Completed:
+		return WhyCompleted, true
+	case st.Digest != p.Digest:
+		return WhyConfigChanged, true
+	case st.Paused:
+		return WhyPaused, true
+	}
+	return WhyNone, false
+}
+
+// holding names the first of the holds that apply, in the order in which a
+// person would have to clear them; approval comes last.
+func (st *State) holding(p *Plan, d *Decision, step *Step, due bool, now time.Time) (Why, bool) {
+	metric := step.Gates.Has(MetricGate)
+	switch {
+	case metric && d.Verdict == release.Fail:
+		return WhyFailing, true
+	case metric && d.Verdict == release.Error:
+		return WhySourceFailed, true
+	case !due:
+		return WhyTime, true
+	case metric && d.Verdict == release.NoData:
+		return WhyNoData, true
+	case metric && d.Verdict == release.Insufficient:
+		return WhyInsufficient, true
+	case !now.After(st.At):
+		return WhyTime, true
+	}
+	if until, frozen := p.Frozen(now); frozen {
+		d.Until = until
+		return WhyFrozen, true
+	}
+	if step.Gates.Has(ApprovalGate) && !st.approved(p, d.Verdict, now) {
+		return WhyApproval, true
+	}
+	return WhyNone, false
+}
+
+// approved reports whether a person's word stands: for this attempt, step and
+// configuration, not older than the timeout, on a verdict no worse now than
+// the one shown. A word that no longer stands is forgotten.
+func (st *State) approved(p *Plan, v release.Verdict, now time.Time) bool {
+	a := st.Approval
+	if a == nil {
+		return false
+	}
+	if a.Attempt != st.Attempt || a.Step != st.Step || a.Digest != p.Digest || v.Outranks(a.Shown) ||
+		p.ApprovalTimeout > 0 && now.Sub(a.At) >= p.ApprovalTimeout {
+		st.Approval = nil
+		return false
+	}
+	return true
+}
+
+// failGate rolls back for good, or holds where the failing signals are
+// configured to.
+func (st *State) failGate(p *Plan, d Decision) Decision {
+	l := p.limits(st.Step)
+	for _, v := range d.Verdicts {
+		if v.Needed && v.Verdict == release.Fail && l.Rules[v.Finding.Signal].OnFail == release.RollBack {
+			st.Stage = Failed
+			d.Finding = v.Finding
+			return d.write(p, st, release.Lock, release.Weight{Ring: st.Weight.Ring}, WhyGateFailed)
+		}
+	}
+	return d.hold(p, st, WhyFailing)
+}

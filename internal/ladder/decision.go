@@ -1,0 +1,286 @@
+package ladder
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Why is the reason of a decision.
+type Why uint8
+
+// The reasons.
+const (
+	WhyNone Why = iota
+	WhyStart
+	WhyPassed
+	WhyComplete
+	WhyRecovered
+	WhyTrip
+	WhyProbe
+	WhyGateFailed
+	WhyLocked
+	WhyFailed
+	WhyCooldown
+	WhyProbing
+	WhyTime
+	WhyInsufficient
+	WhyNoData
+	WhyFailing
+	WhySourceFailed
+	WhyFrozen
+	WhyPaused
+	WhyApproval
+	WhyDrift
+	WhyOtherCandidate
+	WhyConfigChanged
+	WhyCompleted
+	WhyManual
+)
+
+var whyNames = [...]string{
+	"", "start", "passed", "complete", "recovered", "trip", "probe", "gate_failed", "locked", "failed", "cooldown",
+	"probing", "time", "insufficient", "no_data", "failing", "source_failed", "frozen", "paused", "approval", "drift",
+	"other_candidate", "config_changed", "completed", "manual",
+}
+
+// String returns the reason's name in files and output.
+func (w Why) String() string {
+	if int(w) < len(whyNames) {
+		return whyNames[w]
+	}
+	return fmt.Sprintf("why(%d)", uint8(w))
+}
+
+// Decision is what Decide says: what to do, and the figures it rests on. It
+// holds no text; Reason forms it on demand.
+type Decision struct {
+	T       time.Time // of the window that caused it, or now
+	Move    release.Move
+	Why     Why
+	Write   bool           // Weight must be written and read back
+	Weight  release.Weight // to write, or the present one
+	Step    int            // the step the decision leaves the release at, an index
+	Steps   int
+	Attempt int
+	Phase   release.Phase
+
+	Verdict  release.Verdict // of the gate
+	Verdicts [release.Judged]SignalVerdict
+	Held     time.Duration // at this step, blind minutes and pauses left out
+	MinHold  time.Duration
+	Covered  time.Duration
+	Overdue  bool      // max_wait_min is over: notify, exit 3
+	Until    time.Time // end of a freeze, or of a cooldown
+
+	Finding  release.Finding // what a failed gate rests on
+	Event    release.Event
+	Happened bool // Event is one
+	Round    breaker.Round
+	Trials   int64
+	SlowSpan time.Duration
+	Needed   int64 // min_samples_slow
+}
+
+// fill copies what every decision tells of the state.
+func (d *Decision) fill(p *Plan, st *State) {
+	step := &p.Steps[st.Step]
+	d.Step, d.Steps, d.Attempt, d.Phase = st.Step, len(p.Steps), st.Attempt, st.Breaker.Phase
+	d.MinHold, d.Covered, d.SlowSpan, d.Needed = step.MinHold, st.Covered, step.Limits.SlowSpan, step.Limits.MinSamples
+	d.Round, d.Trials = st.Breaker.Round, p.limits(0).Trials
+	if d.Phase == release.Open && !st.Breaker.Locked {
+		d.Until = st.Breaker.Since.Add(p.limits(0).Cooldown)
+		if st.CoolFor.After(d.Until) {
+			d.Until = st.CoolFor
+		}
+	}
+	if !d.Write {
+		d.Weight = st.Weight
+	}
+}
+
+func (d Decision) hold(p *Plan, st *State, why Why) Decision {
+	d.Move, d.Why = release.Hold, why
+	if why == WhyApproval {
+		d.Move = release.AwaitApproval
+	}
+	d.fill(p, st)
+	return d
+}
+
+// write asks for a weight. A weight that the target already has needs no
+// write and is taken as read back at once.
+func (d Decision) write(p *Plan, st *State, move release.Move, w release.Weight, why Why) Decision {
+	d.Move, d.Why, d.Write, d.Weight = move, why, true, w
+	st.Pending = Pending{Move: move, Weight: w, Why: why}
+	d.fill(p, st)
+	switch move {
+	case release.Advance:
+		d.Step++
+	case release.Probe:
+		d.Step = 0
+	}
+	return d
+}
+
+// again repeats the decision whose write has not been read back.
+func (d Decision) again(p *Plan, st *State) Decision {
+	return d.write(p, st, st.Pending.Move, st.Pending.Weight, st.Pending.Why)
+}
+
+// Remaining returns how long until the decision could change for the better
+// at the present rate, and false if nobody can say.
+func (d *Decision) Remaining() (time.Duration, bool) {
+	switch d.Why {
+	case WhyCooldown, WhyFrozen:
+		return max(d.Until.Sub(d.T), 0), true
+	case WhyTime, WhyInsufficient:
+		left := max(d.MinHold-d.Held, 0)
+		for i := range d.Verdicts {
+			v := &d.Verdicts[i]
+			if !v.Needed || v.Verdict != release.Insufficient {
+				continue
+			}
+			more, ok := d.untilEnough(v)
+			if !ok {
+				return 0, false
+			}
+			left = max(left, more)
+		}
+		return left, true
+	}
+	return 0, false
+}
+
+// untilEnough extrapolates the rate at which samples came in at this step.
+func (d *Decision) untilEnough(v *SignalVerdict) (time.Duration, bool) {
+	if v.Finding.Of <= 0 || d.Covered <= 0 {
+		return 0, false
+	}
+	perMinute := float64(v.Finding.Of) / d.Covered.Minutes()
+	return time.Duration(math.Ceil(float64(v.MinOf-v.Finding.Of)/perMinute)) * time.Minute, true
+}
+
+// Reason says in one sentence why, with the numbers.
+func (d *Decision) Reason() string {
+	switch d.Why {
+	case WhyStart:
+		return fmt.Sprintf("release starts at step 1 of %d", d.Steps)
+	case WhyPassed:
+		return fmt.Sprintf("all gates of step %d passed after %s", d.Step, release.Minutes(d.Held))
+	case WhyComplete:
+		return fmt.Sprintf("all gates of the last step passed after %s", release.Minutes(d.Held))
+	case WhyRecovered:
+		return fmt.Sprintf("%s: attempt %d starts at step 1", d.Event.Finding, d.Attempt)
+	case WhyTrip, WhyProbe:
+		return d.Event.Finding.String()
+	case WhyGateFailed:
+		return fmt.Sprintf("the gate of step %d failed: %s", d.Step+1, d.Finding)
+	case WhyLocked:
+		if d.Happened {
+			return d.Event.Finding.String() + "; locked until a person clears it"
+		}
+		return "locked until a person clears it"
+	case WhyFailed:
+		return "rolled back in this attempt; a person starts the next"
+	case WhyCooldown:
+		return fmt.Sprintf("cooling down until %s", d.Until.UTC().Format(time.RFC3339))
+	case WhyProbing:
+		return fmt.Sprintf("probing: %d of %d probes done, %d good", d.Round.Done, d.Trials, d.Round.Good)
+	case WhyTime:
+		return fmt.Sprintf("held %s of %s", release.Minutes(d.Held), release.Minutes(d.MinHold))
+	case WhyInsufficient:
+		return d.insufficient()
+	case WhyNoData:
+		return d.noData()
+	case WhyFailing:
+		return d.failing()
+	}
+	return d.standing()
+}
+
+// standing words the reasons that carry no figures of the evidence.
+func (d *Decision) standing() string {
+	switch d.Why {
+	case WhySourceFailed:
+		return "the source could not be read"
+	case WhyFrozen:
+		return fmt.Sprintf("frozen until %s", d.Until.UTC().Format(time.RFC3339))
+	case WhyPaused:
+		return "paused by a person"
+	case WhyApproval:
+		return fmt.Sprintf("step %d waits for a person's approval", d.Step+1)
+	case WhyDrift:
+		return "the weight is not what was last read back: somebody else has moved it"
+	case WhyOtherCandidate:
+		return "another candidate's release is not finished"
+	case WhyConfigChanged:
+		return "the configuration has changed since the release started"
+	case WhyCompleted:
+		return "the release is complete"
+	case WhyManual:
+		return "rolled back by a person"
+	}
+	return d.Why.String()
+}
+
+// insufficient names the signal that is furthest from enough samples.
+func (d *Decision) insufficient() string {
+	worst := -1
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		if v.Needed && v.Verdict == release.Insufficient && (worst < 0 || v.Finding.Of < d.Verdicts[worst].Finding.Of) {
+			worst = i
+		}
+	}
+	if worst < 0 {
+		return "too few samples"
+	}
+	v := &d.Verdicts[worst]
+	s := fmt.Sprintf("%d of %d %s", v.Finding.Of, v.MinOf, unitOf(v.Finding.Signal))
+	if more, ok := d.untilEnough(v); ok {
+		perMinute := float64(v.Finding.Of) / d.Covered.Minutes()
+		s += fmt.Sprintf("; about %d more minutes at the present %s a minute", int64(more/time.Minute), strconv.FormatFloat(perMinute, 'g', 2, 64))
+		if blind := perMinute * d.SlowSpan.Minutes(); v.Finding.Signal == release.SolveRate && blind < float64(d.Needed) {
+			s += fmt.Sprintf("; the breaker's %s hold only about %d of them, so its slow layer stays blind here", release.Minutes(d.SlowSpan), int64(blind))
+		}
+	}
+	return s
+}
+
+func unitOf(s release.Signal) string {
+	if s == release.SolveRate {
+		return "judged"
+	}
+	return "requests with " + s.String()
+}
+
+func (d *Decision) noData() string {
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		if v.Needed && v.Verdict == release.NoData {
+			if d.Covered == 0 {
+				return "no canary traffic seen at this step"
+			}
+			return fmt.Sprintf("no data for %s at this step", v.Finding.Signal)
+		}
+	}
+	return "no data"
+}
+
+func (d *Decision) failing() string {
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
+		if v.Needed && v.Verdict == release.Fail {
+			if v.Latched {
+				return fmt.Sprintf("%s failed in this attempt and holds it: now %s", v.Finding.Signal, v.Finding)
+			}
+			return v.Finding.String()
+		}
+	}
+	return "a gate fails"
+}

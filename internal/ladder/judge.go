@@ -1,0 +1,104 @@
+package ladder
+
+import (
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// SignalVerdict is a signal over everything that the gate has gathered.
+type SignalVerdict struct {
+	Finding release.Finding
+	Verdict release.Verdict
+	MinOf   int64 // samples from which on the signal is judged
+	Looked  bool  // false: the signal is off, or optional and never supplied
+	Needed  bool  // the gate needs its pass; false with Looked: observed, or held only for show
+	Latched bool  // it failed earlier in this attempt
+}
+
+// judge forms the verdict of each signal and of the gate. The weakest needed
+// verdict decides, in the order of release.Verdict: one failure fails the gate
+// even while others lack data. A failure latches within the attempt once the
+// gate is due.
+func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Verdict {
+	l := p.limits(st.Step)
+	gate := release.Pass
+	for s := release.Signal(0); int(s) < release.Judged; s++ {
+		v := &d.Verdicts[s]
+		*v = st.signal(l, s)
+		if !v.Looked {
+			continue
+		}
+		if v.Needed && due && v.Verdict == release.Fail && p.Steps[st.Step].Gates.Has(MetricGate) {
+			st.Latched = st.Latched.With(s)
+		}
+		if v.Needed && st.Latched.Has(s) {
+			v.Verdict, v.Latched = release.Fail, true
+		}
+		if sourceFailed && v.Verdict != release.Fail {
+			v.Verdict = release.Error
+		}
+		if v.Needed && v.Verdict.Outranks(gate) {
+			gate = v.Verdict
+		}
+	}
+	return gate
+}
+
+// signal holds one signal's tally against the step's limits: the same limits
+// as the breaker's, from min_samples_slow on.
+func (st *State) signal(l *breaker.Limits, s release.Signal) SignalVerdict {
+	mode := l.Rules[s].Mode
+	optional := s == release.Cost || s == release.P99
+	if mode == release.Off || optional && mode != release.Required && !st.Supplied.Has(s) {
+		return SignalVerdict{}
+	}
+	f, failing := st.Gate.finding(l, s, st.Covered)
+	v := SignalVerdict{Finding: f, MinOf: max(l.MinSamples, 1), Looked: true, Needed: mode != release.Observe}
+	switch {
+	case f.Of == 0:
+		v.Verdict = release.NoData
+	case f.Of < v.MinOf:
+		v.Verdict = release.Insufficient
+	case failing:
+		v.Verdict = release.Fail
+	default:
+		v.Verdict = release.Pass
+	}
+	return v
+}
+
+// finding reads a signal off a tally and reports whether it is past its
+// limit. The p99s of windows cannot be merged: their mean, weighted by
+// requests, stands for the step, and likewise the cost ratios'.
+func (t *Tally) finding(l *breaker.Limits, s release.Signal, span time.Duration) (release.Finding, bool) {
+	f := release.Finding{Signal: s, Span: span}
+	switch s {
+	case release.Violations:
+		allowed := l.ViolationsAllowed(t.ViolationsOf)
+		f.Value, f.Limit, f.Count, f.Of = float64(t.Violations), float64(allowed), t.Violations, t.ViolationsOf
+		return f, t.Violations >= allowed
+	case release.Cost:
+		f.Limit, f.Of = l.CostRatio, t.CostOf
+		f.Value = mean(t.Cost, t.CostOf)
+		return f, f.Value >= l.CostRatio
+	case release.P99:
+		f.Limit, f.Of = l.P99MS, t.P99Of
+		f.Value = mean(t.P99MS, t.P99Of)
+		return f, f.Value >= l.P99MS
+	case release.Transfers:
+		f.Value, f.Limit, f.Count, f.Of = mean(float64(t.Transfers), t.TransfersOf), l.TransferRate.Float64(), t.Transfers, t.TransfersOf
+		return f, t.Transfers >= l.MinTransfers && l.TransferRate.Compare(t.Transfers, t.TransfersOf) >= 0
+	default:
+		f.Value, f.Limit, f.Count, f.Of = mean(float64(t.Solved), t.Judged), l.SolveFloor.Float64(), t.Solved, t.Judged
+		return f, l.SolveFloor.Compare(t.Solved, t.Judged) <= 0
+	}
+}
+
+func mean(sum float64, n int64) float64 {
+	if n == 0 {
+		return 0
+	}
+	return sum / float64(n)
+}

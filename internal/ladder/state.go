@@ -1,0 +1,235 @@
+package ladder
+
+import (
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Stage is where a release stands as a whole.
+type Stage uint8
+
+// The stages. A breaker that is OPEN or HALF_OPEN interrupts Climbing and
+// Completed without ending them.
+const (
+	NotStarted Stage = iota // or to be started anew: the next Decide writes the first step
+	Climbing
+	Completed
+	// Failed: a gate failed or a person rolled back. The weight is 0 and only a
+	// person starts another attempt.
+	Failed
+)
+
+// State is all that is remembered of a release between two calls of Decide:
+// breaker, ladder and the last folded window are one state. The zero value is
+// a release that has not started. It is data and can be written as JSON.
+type State struct {
+	Breaker breaker.State `json:"breaker"`
+
+	Candidate string `json:"candidate"` // of the plan it was started with
+	Digest    string `json:"digest"`    // of the configuration it runs under
+
+	Stage   Stage `json:"stage"`
+	Attempt int   `json:"attempt"` // 1 from the first start
+	Step    int   `json:"step"`    // index into Plan.Steps
+
+	Weight  release.Weight `json:"weight"`   // as last read back
+	At      time.Time      `json:"at"`       // when the present step's weight was read back
+	Serving time.Time      `json:"serving"`  // since when the canary has had a weight above 0; windows from before are no evidence
+	CoolFor time.Time      `json:"cool_for"` // no probe before this
+	Pending Pending        `json:"pending"`
+
+	Seen time.Time     `json:"seen"` // start of the last folded window
+	Span time.Duration `json:"span"` // its span
+
+	Gate     Tally             `json:"gate"`
+	Unripe   []Tally           `json:"unripe,omitempty"` // windows of this step younger than the label lag, oldest first
+	Covered  time.Duration     `json:"covered"`          // time at this step, in this attempt, with requests seen and not paused
+	Latched  release.SignalSet `json:"latched"`          // signals that failed in this attempt
+	Supplied release.SignalSet `json:"supplied"`         // optional signals that the source has supplied in this release
+
+	Paused   bool      `json:"paused"`
+	Approval *Approval `json:"approval,omitempty"`
+
+	Stable  stableCost `json:"stable_cost"`
+	CostRef float64    `json:"cost_ref"` // USD a request of stable before the last step; 0: unknown
+}
+
+// Pending is a write that Decide has asked for and that has not been read
+// back.
+type Pending struct {
+	Move   release.Move   `json:"move"` // Hold: nothing is pending
+	Weight release.Weight `json:"weight"`
+	Why    Why            `json:"why"`
+}
+
+// Approval is a person's word for one step of one attempt under one
+// configuration.
+type Approval struct {
+	Attempt int             `json:"attempt"`
+	Step    int             `json:"step"`
+	Digest  string          `json:"digest"`
+	By      string          `json:"by"`
+	At      time.Time       `json:"at"`
+	Shown   release.Verdict `json:"shown"` // the overall verdict that the person saw
+}
+
+// Observed is a reading of the target's weight.
+type Observed struct {
+	Weight release.Weight
+	At     time.Time // when the answer came
+	Known  bool      // false: the target was not read
+}
+
+// Evidence is what a caller has gathered for one Decide.
+type Evidence struct {
+	Windows  []release.Window // the canary's, oldest first; those already folded are skipped
+	Stable   []release.Window // stable's, oldest first; only their cost is looked at
+	Observed Observed
+	// SourceFailed: the source could not be read. It holds and never counts
+	// against the canary.
+	SourceFailed bool
+}
+
+// Tally sums the windows that a gate judges.
+type Tally struct {
+	T            int64   `json:"t,omitempty"` // unix nanoseconds, of a single window
+	Requests     int64   `json:"requests"`
+	Judged       int64   `json:"judged"`
+	Solved       int64   `json:"solved"`
+	ViolationsOf int64   `json:"violations_of"` // requests with a known count of violations
+	Violations   int64   `json:"violations"`
+	TransfersOf  int64   `json:"transfers_of"`
+	Transfers    int64   `json:"transfers"`
+	CostOf       int64   `json:"cost_of"`
+	Cost         float64 `json:"cost"` // sum of ratio x requests
+	P99Of        int64   `json:"p99_of"`
+	P99MS        float64 `json:"p99_ms"` // sum of p99 x requests
+}
+
+// tallyOf returns one window as a tally.
+func tallyOf(w *release.Window) Tally {
+	t := Tally{T: w.T.UnixNano(), Requests: w.Total}
+	if w.Has(release.HasSolved) {
+		t.Judged, t.Solved = w.Judged, w.Solved
+	}
+	if w.Has(release.HasViolations) {
+		t.ViolationsOf, t.Violations = w.Total, w.Violations
+	}
+	if w.Has(release.HasTransfers) {
+		t.TransfersOf, t.Transfers = w.Total, w.Transfers
+	}
+	if w.Has(release.HasCost) {
+		t.CostOf, t.Cost = w.Total, w.Cost*float64(w.Total)
+	}
+	if w.Has(release.HasP99) {
+		t.P99Of, t.P99MS = w.Total, w.P99MS*float64(w.Total)
+	}
+	return t
+}
+
+func (t *Tally) add(o *Tally) {
+	t.Requests += o.Requests
+	t.Judged += o.Judged
+	t.Solved += o.Solved
+	t.ViolationsOf += o.ViolationsOf
+	t.Violations += o.Violations
+	t.TransfersOf += o.TransfersOf
+	t.Transfers += o.Transfers
+	t.CostOf += o.CostOf
+	t.Cost += o.Cost
+	t.P99Of += o.P99Of
+	t.P99MS += o.P99MS
+}
+
+// gather takes a window of this step into the gate, at once or when its
+// labels are in.
+func (st *State) gather(w *release.Window, lag time.Duration) {
+	t := tallyOf(w)
+	if lag == 0 {
+		st.Gate.add(&t)
+		return
+	}
+	st.Unripe = append(st.Unripe, t)
+}
+
+// ripen moves the windows that are old enough by now into the gate.
+func (st *State) ripen(now time.Time, lag time.Duration) {
+	n := 0
+	for n < len(st.Unripe) && st.Unripe[n].T <= now.Add(-lag).UnixNano() {
+		st.Gate.add(&st.Unripe[n])
+		n++
+	}
+	if n > 0 {
+		st.Unripe = st.Unripe[:copy(st.Unripe, st.Unripe[n:])]
+	}
+}
+
+// enterStep starts a step's gate and hold empty.
+func (st *State) enterStep(step int, at time.Time) {
+	st.Step, st.At, st.Covered = step, at, 0
+	st.Gate, st.Unripe = Tally{}, st.Unripe[:0]
+	st.Approval = nil
+}
+
+// stableCost is stable's spending by hour, for the last day.
+type stableCost struct {
+	Hours [25]hourCost `json:"hours"`
+	Seen  time.Time    `json:"seen"`
+}
+
+type hourCost struct {
+	Hour     int64 `json:"hour"` // hours since 1970
+	Requests int64 `json:"requests"`
+	NanoUSD  int64 `json:"nano_usd"`
+}
+
+func (c *stableCost) add(w *release.Window) {
+	if !w.T.After(c.Seen) || w.Total <= 0 || !w.Has(release.HasCostMean) {
+		return
+	}
+	c.Seen = w.T
+	hour := w.T.Unix() / 3600
+	slot := &c.Hours[hour%int64(len(c.Hours))]
+	if slot.Hour != hour {
+		*slot = hourCost{Hour: hour}
+	}
+	slot.Requests += w.Total
+	slot.NanoUSD += int64(w.CostMean*1e9*float64(w.Total) + 0.5)
+}
+
+// mean returns stable's mean cost a request, in USD, over the hours that
+// began in the last 24 before t.
+func (c *stableCost) mean(t time.Time) (float64, bool) {
+	var requests, nano int64
+	for _, h := range c.Hours {
+		if age := t.Unix()/3600 - h.Hour; age >= 0 && age <= 24 {
+			requests += h.Requests
+			nano += h.NanoUSD
+		}
+	}
+	if requests == 0 || nano == 0 {
+		return 0, false
+	}
+	return float64(nano) / 1e9 / float64(requests), true
+}
+
+// priced returns the window with its cost as a ratio where only the canary's
+// own mean is known: at 100 % against stable's mean of the day before, else
+// against cost_baseline_usd.
+func (st *State) priced(p *Plan, w *release.Window) release.Window {
+	out := *w
+	if w.Has(release.HasCost) || !w.Has(release.HasCostMean) {
+		return out
+	}
+	ref := p.CostBaselineUSD
+	if st.Step == len(p.Steps)-1 && st.CostRef > 0 {
+		ref = st.CostRef
+	}
+	if ref > 0 {
+		out.Cost = w.CostMean / ref
+		out.Known |= release.HasCost
+	}
+	return out
+}
