@@ -76,8 +76,12 @@ func (r Ratio) IsZero() bool { return r.Den == 0 }
 // Float64 returns the nearest float64. A decimal limit and the same decimal in
 // a data file give the same float64, so >= between the two is exact.
 func (r Ratio) Float64() float64 {
-	if r.Den == 0 {
+	const exact = 1 << 53 // up to here a float64 holds every integer, and one division rounds once
+	switch {
+	case r.Den == 0:
 		return 0
+	case r.Num <= exact && r.Den <= exact:
+		return float64(r.Num) / float64(r.Den)
 	}
 	f, _ := r.Rat().Float64()
 	return f

@@ -1,0 +1,52 @@
+# canaryctl: `make help` lists the targets.
+GO          ?= go
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME    ?= 20s
+SEEDS       ?= 200
+
+.DEFAULT_GOAL := help
+.PHONY: help build check fmt vet lint test scenarios bench fuzz golden cover clean
+
+help: ## list the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
+
+build: ## build bin/canaryctl
+	$(GO) build -trimpath -o bin/canaryctl ./cmd/canaryctl
+
+check: fmt build vet lint test scenarios ## all that a change must pass: build, vet, linters, import rules, race tests, scenarios
+
+fmt: ## fail if a file is not gofmt-ed, go.mod not tidy, or code not modern
+	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on the files above'; exit 1; }
+	$(GO) mod tidy -diff
+
+vet:
+	$(GO) vet ./...
+
+lint: ## staticcheck, at its pinned version
+	$(GO) run $(STATICCHECK) ./...
+
+test: ## all tests, with the race detector
+	$(GO) test -race -shuffle=on ./...
+
+scenarios: build ## every built-in scenario, and the seeded budget of healthy-week
+	bin/canaryctl simulate -q $$(bin/canaryctl simulate --list -o names) >/dev/null
+	bin/canaryctl simulate -q healthy-week --runs $(SEEDS)
+
+bench: ## benchmarks: replay, breaker, readers
+	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+fuzz: ## every fuzz target for FUZZTIME
+	@for pkg in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz'); do \
+	    $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(FUZZTIME) $$pkg || exit 1; \
+	  done; \
+	done
+
+golden: ## rewrite golden files and the scripts' expected output
+	$(GO) test ./... -update
+
+cover: ## coverage by package
+	$(GO) test -cover ./...
+
+clean: ## remove what was built
+	rm -rf bin dist
