@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/canaryctl/canaryctl/internal/cli"
+	"github.com/canaryctl/canaryctl/scenarios"
 )
 
 func main() {
@@ -13,5 +14,5 @@ func main() {
 }
 
 func app() *cli.App {
-	return &cli.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv}
+	return &cli.App{Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr, Getenv: os.Getenv, Scenarios: scenarios.FS}
 }

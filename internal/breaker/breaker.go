@@ -34,7 +34,6 @@ func Tick(l *Limits, st *State, now time.Time) (release.Event, bool) {
 		Finding: release.Finding{Signal: release.Cooldown, Span: l.Cooldown},
 	}
 	st.enter(release.HalfOpen, now)
-	st.Round = Round{}
 	st.spans.probed = st.spans.hi
 	return ev, true
 }
@@ -88,7 +87,7 @@ func Trip(st *State, now time.Time, locked bool) {
 }
 
 func (st *State) enter(p release.Phase, now time.Time) {
-	st.Phase, st.Since, st.Hits = p, now, 0
+	st.Phase, st.Since, st.Hits, st.Round = p, now, 0, Round{}
 }
 
 // fastLayer looks at the fast signals in their fixed order and returns the
@@ -163,7 +162,7 @@ func (st *State) slowLayer(l *Limits) (release.Finding, bool) {
 // escalates, and locks where the configuration says so.
 func (st *State) trip(l *Limits, now time.Time, f release.Finding) release.Event {
 	ev := release.Event{T: now, From: st.Phase, To: release.Open, Finding: f}
-	ev.First, ev.Last = st.spans.extent(f.Signal, now)
+	ev.First, ev.Last = st.extent(f.Signal, now)
 	ev.Escalated = st.Phase == release.HalfOpen
 	ev.Locked = ev.Escalated && l.LockOnEscalate || l.MaxRecoveries > 0 && st.Recoveries >= l.MaxRecoveries
 	st.enter(release.Open, now)
@@ -173,12 +172,15 @@ func (st *State) trip(l *Limits, now time.Time, f release.Finding) release.Event
 
 // extent returns the starts of the oldest and the newest window that a
 // finding rests on.
-func (s *spans) extent(signal release.Signal, now time.Time) (first, last time.Time) {
+func (st *State) extent(signal release.Signal, now time.Time) (first, last time.Time) {
+	s := &st.spans
 	switch signal {
 	case release.Violations, release.Transfers:
 		return unixNano(s.at(s.fast.first).T), now
 	case release.SolveRate:
 		return unixNano(s.at(s.slow.first).T), unixNano(s.at(s.matured - 1).T)
+	case release.Probes:
+		return st.Round.First, unixNano(s.at(s.probed - 1).T)
 	}
 	return now, now
 }
@@ -208,6 +210,9 @@ func (r *Round) take(l *Limits, x *sample) bool {
 	if x.Judged <= 0 {
 		return false
 	}
+	if r.First.IsZero() {
+		r.First = unixNano(x.T)
+	}
 	r.Pool.Requests += x.Total
 	r.Pool.Judged += x.Judged
 	r.Pool.Solved += x.Solved
@@ -230,13 +235,12 @@ func (st *State) endRound(l *Limits, now time.Time) release.Event {
 		Count: st.Round.Good, Of: st.Round.Done, Span: now.Sub(st.Since),
 	}
 	if l.SuccessRate.Compare(st.Round.Good, st.Round.Done) < 0 {
-		ev := st.trip(l, now, f)
-		return ev
+		return st.trip(l, now, f)
 	}
-	ev := release.Event{T: now, From: release.HalfOpen, To: release.Closed, Finding: f, First: st.Since, Last: now}
+	ev := release.Event{T: now, From: release.HalfOpen, To: release.Closed, Finding: f}
+	ev.First, ev.Last = st.extent(release.Probes, now)
 	st.spans.drop(l, st.Since.UnixNano())
 	st.enter(release.Closed, now)
 	st.Recoveries++
-	st.Round = Round{}
 	return ev
 }

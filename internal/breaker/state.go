@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -30,6 +31,8 @@ type Round struct {
 	Done int64 `json:"done"` // probes finished
 	Good int64 `json:"good"` // of them, with a solve rate at or above half_open_success_rate
 	Pool Pool  `json:"pool"` // the windows of the probe that is still gathering requests
+
+	First time.Time `json:"first,omitzero"` // start of the round's first window
 }
 
 // Pool is a probe in the making.
@@ -117,7 +120,9 @@ func (c *counts) remove(x *sample) {
 	}
 }
 
-// slide moves both spans up to now and forgets what is out of reach.
+// slide moves both spans up to now and forgets what is out of reach. A probe
+// that is out of reach is old enough to be read in the same step, and its
+// place in the ring is not taken before.
 func (s *spans) slide(l *Limits, now int64) {
 	if s.fastSpan != l.FastSpan || s.slowSpan != l.SlowSpan || s.lag != l.LabelLag {
 		s.resum(l)
@@ -211,7 +216,7 @@ func (st *State) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return fmt.Errorf("breaker state: %w", err)
 	}
-	if !slices.IsSortedFunc(in.Windows, func(a, b sampleJSON) int { return int(min(max(a.T-b.T, -1), 1)) }) {
+	if !slices.IsSortedFunc(in.Windows, func(a, b sampleJSON) int { return cmp.Compare(a.T, b.T) }) {
 		return fmt.Errorf("breaker state: windows are not in order of time")
 	}
 	*st = State{

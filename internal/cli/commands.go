@@ -5,6 +5,13 @@ import "github.com/spf13/cobra"
 // commands lists canaryctl's commands in the order of the help.
 func commands(app *App) []*cobra.Command {
 	return []*cobra.Command{
+		newInitCmd(app),
+		newLintCmd(app),
+		newCalibrateCmd(app),
+		newSimulateCmd(app),
+		newRouteCmd(app),
+		newSchemaCmd(app),
+		newWindowsCmd(app),
 		newVersionCmd(app),
 	}
 }

@@ -228,12 +228,13 @@ func (d *Decision) standing() string {
 	return d.Why.String()
 }
 
-// insufficient names the signal that is furthest from enough samples.
+// insufficient names the signal that is furthest from enough samples, the
+// solve rate among equals.
 func (d *Decision) insufficient() string {
 	worst := -1
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
-		if v.Needed && v.Verdict == release.Insufficient && (worst < 0 || v.Finding.Of < d.Verdicts[worst].Finding.Of) {
+		if v.Needed && v.Verdict == release.Insufficient && (worst < 0 || v.Finding.Of <= d.Verdicts[worst].Finding.Of) {
 			worst = i
 		}
 	}

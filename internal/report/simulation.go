@@ -22,8 +22,9 @@ type Simulation struct {
 // RecordedShare tells the share that recorded windows really had, whatever
 // the ladder's was.
 type RecordedShare struct {
-	Share float64
-	Known bool // false: there were no windows of stable to compare with
+	Share   float64
+	Known   bool // false: there were no windows of stable to compare with
+	Thinned bool // the windows were thinned to the ladder's share
 }
 
 // schemaVersion is that of every JSON document of this package. It rises when

@@ -93,7 +93,11 @@ func (s *Simulation) shares(b *strings.Builder) {
 			most = st.Weight
 		}
 	}
-	fmt.Fprintf(b, "  recorded share %s; the ladder's would have been up to %s: the windows are taken as they are\n", recorded, most)
+	how := "the windows are taken as they are"
+	if s.Recorded.Thinned {
+		how = "the windows are thinned to the ladder's"
+	}
+	fmt.Fprintf(b, "  recorded share %s; the ladder's would have been up to %s: %s\n", recorded, most, how)
 }
 
 // summary says the whole in one sentence.
@@ -154,9 +158,9 @@ func (s *Simulation) rows(total, per int) (phases, shares string) {
 			row[c] = worse(row[c], st.Phase)
 		}
 		label := strings.ReplaceAll(st.Weight.String(), " ", "")
-		if from >= free && from+len(label) <= columns {
-			copy(marks[from:], label)
-			free = from + len(label)
+		if at := max(from, free); at+len(label) <= min(to+1, columns) {
+			copy(marks[at:], label)
+			free = at + len(label) + 1
 		}
 	}
 	return string(row), string(marks)
@@ -248,16 +252,24 @@ func (s *Simulation) rollback(b *strings.Builder, style Style, i int) {
 	if r.Gate {
 		fmt.Fprintf(b, "  evidence  everything judged at this step (the gate, not the breaker)\n")
 	} else {
-		fmt.Fprintf(b, "  evidence  windows from %s to %s\n", stamp(r.First), stamp(r.Last))
+		fmt.Fprintf(b, "  evidence  %s\n", windowsOf(r))
 	}
 	fmt.Fprintf(b, "  exposure  %s canary requests since the attempt began", thousands(r.Exposure.Requests))
 	if r.SinceBad != nil {
 		fmt.Fprintf(b, ", %s since the fault", thousands(r.SinceBad.Requests))
 	}
 	b.WriteString("\n")
-	if text, ok := s.person(r); ok {
+	if text, ok := s.person(r); ok && i == 0 {
 		fmt.Fprintf(b, "            a person notices after %d minutes: about %s\n", noticed, text)
 	}
+}
+
+// windowsOf names the windows that a record rests on.
+func windowsOf(r *simulate.Rollback) string {
+	if r.First.Equal(r.Last) {
+		return "the window of " + stamp(r.First)
+	}
+	return fmt.Sprintf("windows from %s to %s", stamp(r.First), stamp(r.Last))
 }
 
 // person tells how many requests the canary would have served until people

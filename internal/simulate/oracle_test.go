@@ -17,17 +17,19 @@ import (
 //	    requests of the check that needs it; the check is unjudged only if no
 //	    window of its span has the figure. ("A figure that is missing leaves
 //	    its check unjudged" could also mean: unjudged at every minute whose own
-//	    window lacks it.)
+//	    window lacks it: readings.ownFigure.)
 //	R2  The slow layer runs at every window with requests, also at one with
 //	    none judged and, under label lag, over windows all older than this one.
 //	    At a gap nothing is checked, even if a lagged window has just matured
-//	    ("never on a gap").
+//	    ("never on a gap"; readings.slowAtGap is the other).
 //	R3  Cooldown counts from the t of the window that tripped. With cooldown 0
 //	    the change comes one tick later, because a tick does the changes by
 //	    time alone before its window.
-//	R4  Under label lag the reading of a probe is a change by time alone: it
-//	    happens at the first tick at or past t+lag, gaps included, before that
-//	    minute's window, which then meets the new state.
+//	R4  Under label lag a probe is read at the first tick at or past t+lag, gaps
+//	    included, after that minute's window has faced the fast layer: only the
+//	    cooldown is named as a change by time alone. (The text would also bear
+//	    the reading that a probe's reading is one, and so comes before the
+//	    window, which then meets the new state. readings.readFirst.)
 //	R5  The first half_open_trials probes make the round. Windows that come
 //	    between the last probe and its reading face the fast layer and enter the
 //	    spans, but are no probes.
@@ -47,6 +49,16 @@ import (
 //	R11 Nothing of an unfinished round survives it: a fast hit drops its probes.
 //	R12 judged absent means judged = total; solved absent means the solve rate
 //	    is missing, and the window is no probe.
+
+// readings are the choices taken otherwise, to see how much hangs on them. The
+// zero value is the reading that the breaker is held to.
+type readings struct {
+	readFirst  bool // R4
+	ownFigure  bool // R1
+	slowAtGap  bool // R2
+	poolJudged bool // R6: half_open_min_requests counts judged requests
+	poolAll    bool // R6: unjudged windows feed the pool's requests
+}
 
 // oWindow is a one-minute canary window as a user would write it; figures that
 // are missing are empty strings or negative counts.
@@ -112,21 +124,27 @@ type oracle struct {
 	dropBefore int       // minute before which evidence was dropped
 	recoveries int
 
-	probes                            []oProbe
-	poolTotal, poolJudged, poolSolved int64
+	readings
+
+	probes                                     []oProbe
+	gatheredOf, gatheredJudged, gatheredSolved int64
 
 	events []oEvent
 }
 
 // runOracle ticks every minute from 0 to last.
-func runOracle(rules oRules, feed []oWindow, last int) []oEvent {
-	o := &oracle{rules: rules, dropBefore: -1 << 30}
+func runOracle(rules oRules, feed []oWindow, last int, other readings) []oEvent {
+	o := &oracle{rules: rules, dropBefore: -1 << 30, readings: other}
 	for now := 0; now <= last; now++ {
 		o.byTime(now)
 		for _, w := range feed {
 			if w.minute == now && w.total > 0 {
 				o.window(now, w)
 			}
+		}
+		o.readRound(now)
+		if o.slowAtGap && o.phase == release.Closed && o.slow(now) {
+			o.to(now, release.Open, release.SolveRate, false, o.rules.maxAttempts > 0 && o.recoveries >= o.rules.maxAttempts)
 		}
 	}
 	return o.events
@@ -136,8 +154,8 @@ func (o *oracle) byTime(now int) {
 	switch {
 	case o.phase == release.Open && !o.locked && now >= o.since+o.rules.cooldown:
 		o.to(now, release.HalfOpen, release.Cooldown, false, false)
-		o.probes, o.poolTotal, o.poolJudged, o.poolSolved = nil, 0, 0, 0
-	case o.phase == release.HalfOpen:
+		o.probes, o.gatheredOf, o.gatheredJudged, o.gatheredSolved = nil, 0, 0, 0
+	case o.readFirst:
 		o.readRound(now)
 	}
 }
@@ -149,7 +167,7 @@ func (o *oracle) window(now int, w oWindow) {
 	case release.Closed:
 		o.seen = append(o.seen, w)
 		sig, hit := o.fast(now, w)
-		if !hit && o.slow(now) {
+		if !hit && (!o.ownFigure || w.solved >= 0) && o.slow(now) {
 			sig, hit = release.SolveRate, true
 		}
 		if hit {
@@ -163,28 +181,36 @@ func (o *oracle) window(now int, w oWindow) {
 			return
 		}
 		o.probe(now, w)
-		o.readRound(now)
 	}
 }
 
 // probe adds the window to the round, if it is a probe or part of one.
 func (o *oracle) probe(now int, w oWindow) {
 	judged, ok := w.judgedCount()
-	if !ok || judged == 0 || len(o.probes) >= o.rules.trials {
+	if len(o.probes) >= o.rules.trials {
 		return
 	}
-	o.poolTotal += w.total
-	o.poolJudged += judged
-	o.poolSolved += w.solved
-	if o.poolTotal >= o.rules.minRequests {
-		o.probes = append(o.probes, oProbe{o.poolJudged, o.poolSolved, now + o.rules.lag})
-		o.poolTotal, o.poolJudged, o.poolSolved = 0, 0, 0
+	if !ok || judged == 0 {
+		if o.poolAll {
+			o.gatheredOf += w.total
+		}
+		return
+	}
+	o.gatheredOf += w.total
+	if o.readings.poolJudged {
+		o.gatheredOf += judged - w.total
+	}
+	o.gatheredJudged += judged
+	o.gatheredSolved += w.solved
+	if o.gatheredOf >= o.rules.minRequests {
+		o.probes = append(o.probes, oProbe{o.gatheredJudged, o.gatheredSolved, now + o.rules.lag})
+		o.gatheredOf, o.gatheredJudged, o.gatheredSolved = 0, 0, 0
 	}
 }
 
 // readRound ends the round once its last probe may be read.
 func (o *oracle) readRound(now int) {
-	if len(o.probes) < o.rules.trials {
+	if o.phase != release.HalfOpen || len(o.probes) < o.rules.trials {
 		return
 	}
 	need, good := rat(o.rules.successRate), int64(0)
@@ -214,7 +240,7 @@ func (o *oracle) to(now int, p release.Phase, sig release.Signal, escalated, loc
 func (o *oracle) fast(now int, w oWindow) (release.Signal, bool) {
 	r := o.rules
 	violations, requests, any := o.sum(now, r.fastSpan, func(w oWindow) int64 { return w.violations })
-	if any {
+	if any && (!o.ownFigure || w.violations >= 0) {
 		limit := new(big.Rat).Mul(frac(requests, 1), new(big.Rat).Mul(rat(r.violationRate), rat(r.violationMultiplier)))
 		floor := new(big.Int).Quo(limit.Num(), limit.Denom())
 		if v := big.NewInt(violations); v.Cmp(big.NewInt(r.violationLimit)) >= 0 && v.Cmp(floor) >= 0 {
@@ -230,7 +256,7 @@ func (o *oracle) fast(now int, w oWindow) (release.Signal, bool) {
 	}
 	transfers, requests, any := o.sum(now, r.fastSpan, func(w oWindow) int64 { return w.transfers })
 	limit := new(big.Rat).Mul(rat(r.transferRate), rat(r.transferRatio))
-	if any && transfers >= r.minTransfers && frac(transfers, requests).Cmp(limit) >= 0 {
+	if any && (!o.ownFigure || w.transfers >= 0) && transfers >= r.minTransfers && frac(transfers, requests).Cmp(limit) >= 0 {
 		return release.Transfers, true
 	}
 	return 0, false

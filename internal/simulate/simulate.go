@@ -119,6 +119,7 @@ func Run(p *ladder.Plan, feed Feed, o Options) (*Outcome, error) {
 			return nil, err
 		}
 		if !more {
+			r.undoProbe(now)
 			break
 		}
 		r.serve(tick)
@@ -141,9 +142,31 @@ type run struct {
 	bad     int64          // canary requests since then
 	done    int64          // exposure of attempts before the present one
 	last    int64          // exposure at the present attempt's last rollback
+	cooling eve
+}
+
+// eve is a replay as it stood before a Decide that met an OPEN breaker.
+type eve struct {
+	st            ladder.State
+	weight        release.Weight
+	last          ladder.Decision
+	events, moves int
 }
 
 func (r *run) minute(t time.Time) int { return int(t.Sub(r.out.Start) / time.Minute) }
+
+// undoProbe takes back a HALF_OPEN that began at the end of the feed: the last
+// window is judged when it has ended, but the tick that begins there is none of
+// the feed's.
+func (r *run) undoProbe(end time.Time) {
+	b := &r.st.Breaker
+	if r.out.Ticks == 0 || b.Phase != release.HalfOpen || !b.Since.Equal(end) {
+		return
+	}
+	was := &r.cooling
+	r.st, r.weight, r.out.Last = was.st, was.weight, was.last
+	r.out.Events, r.out.Moves = r.out.Events[:was.events], r.out.Moves[:was.moves]
+}
 
 // serve takes a tick under the weight in force.
 func (r *run) serve(t Tick) {
@@ -184,7 +207,13 @@ func (r *run) decide(now time.Time) error {
 			Windows: r.tick.Canary, Stable: r.tick.Stable,
 			Observed: ladder.Observed{Weight: r.weight, At: now, Known: true},
 		}
+		if r.st.Breaker.Phase == release.Open {
+			r.cooling = eve{r.st, r.weight, r.out.Last, len(r.out.Events), len(r.out.Moves)}
+		}
 		d := ladder.Decide(r.plan, &r.st, ev, now)
+		if d.Happened && d.Event.To == release.Open {
+			r.out.Last = d
+		}
 		r.note(&d, now)
 		if d.Write {
 			r.weight = d.Weight

@@ -1,0 +1,219 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/trace"
+)
+
+// readOptions are the flags of every command that reads records or windows.
+type readOptions struct {
+	Map       []string
+	Arms      []string
+	InputSpan spanFlag
+	MaxBad    shareFlag
+	Epoch     string
+	Sum       bool
+}
+
+// register adds the flags to a command.
+func (o *readOptions) register(f *pflag.FlagSet) {
+	f.StringArrayVar(&o.Map, "map", nil, "read a field from another `FIELD=COLUMN[:UNIT]`, several separated by commas")
+	f.StringArrayVar(&o.Arms, "arm", nil, "which version is which arm, `ARM=VERSION`, or all to count every row as one arm")
+	f.Var(&o.InputSpan, "input-span", "`span` of each window where the file has none")
+	f.Var(&o.MaxBad, "max-bad", "largest `share` of unreadable lines, as 0.001 or 0.1%")
+	f.StringVar(&o.Epoch, "epoch", "", "`unit` of times that are numbers: s, ms, us, ns")
+	f.BoolVar(&o.Sum, "sum-duplicates", false, "add up windows of the same time and arm, parts of a whole")
+}
+
+// options turns the flags into how to read.
+func (o *readOptions) options() (trace.Options, error) {
+	opt := trace.Options{InputSpan: time.Duration(o.InputSpan), MaxBad: release.Ratio(o.MaxBad), SumDuplicates: o.Sum}
+	for _, s := range o.Map {
+		m, err := trace.ParseMapping(s)
+		if err != nil {
+			return opt, inputError("--map ", err)
+		}
+		for _, more := range m {
+			for _, before := range opt.Map {
+				if before.Field == more.Field {
+					return opt, usage(fmt.Errorf("--map: %s is mapped twice", more.Field), "")
+				}
+			}
+			opt.Map = append(opt.Map, more)
+		}
+	}
+	for _, s := range o.Arms {
+		if err := opt.ParseArm(s); err != nil {
+			return opt, inputError("--arm ", err)
+		}
+	}
+	if o.Epoch != "" {
+		unit, err := trace.ParseEpoch(o.Epoch)
+		if err != nil {
+			return opt, inputError("--epoch ", err)
+		}
+		opt.Epoch = unit
+	}
+	return opt, nil
+}
+
+// readTrace reads files as one feed by the flags, and says on stderr what was
+// met.
+func (app *App) readTrace(ctx context.Context, files []string, o *readOptions) (*trace.Data, error) {
+	opt, err := o.options()
+	if err != nil {
+		return nil, err
+	}
+	return app.readFeed(ctx, files, opt)
+}
+
+// readFeed reads files as one feed and says on stderr what was met. Errors are
+// ready to be returned: exit 2 for input that cannot be used.
+func (app *App) readFeed(ctx context.Context, files []string, opt trace.Options) (*trace.Data, error) {
+	meter := app.meter(files)
+	data, err := trace.ReadFiles(ctx, files, app.Stdin, opt, meter.add)
+	meter.done()
+	if err != nil && ctx.Err() != nil {
+		return data, err
+	}
+	for _, n := range data.Notes {
+		app.say("%s", n)
+	}
+	if _, timeless := errors.AsType[*trace.NoTimeError](err); len(data.BadLines) > 0 && !timeless {
+		app.warn("%d of %d lines cannot be read:", data.Bad, data.Rows)
+		for _, b := range data.BadLines {
+			fmt.Fprintf(app.Stderr, "  %s\n", b)
+		}
+		if more := data.Bad - int64(len(data.BadLines)); more > 0 {
+			fmt.Fprintf(app.Stderr, "  and %d more\n", more)
+		}
+	}
+	if err != nil {
+		return data, inputError("", err)
+	}
+	return data, nil
+}
+
+// inputError is an error about the user's input, with its hint.
+func inputError(flag string, err error) error {
+	hint := ""
+	if h, ok := errors.AsType[trace.Hinter](err); ok {
+		hint = h.Hint()
+	}
+	if flag != "" {
+		err = fmt.Errorf("%s%w", flag, err)
+	}
+	return usage(err, hint)
+}
+
+// spanFlag is a length of time such as 90s, 10m, 1h30m or 1d.
+type spanFlag time.Duration
+
+// String implements [pflag.Value].
+func (s *spanFlag) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return trace.FormatSpan(time.Duration(*s))
+}
+
+// Set implements [pflag.Value].
+func (s *spanFlag) Set(text string) error {
+	d, err := trace.ParseSpan(text)
+	*s = spanFlag(d)
+	return err
+}
+
+// Type implements [pflag.Value].
+func (s *spanFlag) Type() string { return "span" }
+
+// shareFlag is a share between 0 and 1, exact as written: 0.001 or 0.1%.
+type shareFlag release.Ratio
+
+// String implements [pflag.Value].
+func (s *shareFlag) String() string {
+	if release.Ratio(*s).IsZero() {
+		return ""
+	}
+	return release.Ratio(*s).String()
+}
+
+// Set implements [pflag.Value].
+func (s *shareFlag) Set(text string) error {
+	number, percent := strings.CutSuffix(text, "%")
+	r, err := release.ParseRatio(strings.TrimSpace(number))
+	if err == nil && percent {
+		r, err = r.Mul(release.NewRatio(1, 100))
+	}
+	if err != nil || r.Compare(1, 1) < 0 {
+		return fmt.Errorf("%q is not a share between 0 and 1, such as 0.001 or 0.1%%", text)
+	}
+	*s = shareFlag(r)
+	return nil
+}
+
+// Type implements [pflag.Value].
+func (s *shareFlag) Type() string { return "share" }
+
+// byteMeter shows how much was read, on a terminal's stderr, once it takes
+// over a second.
+type byteMeter struct {
+	app         *App
+	width       int // 0: nothing is shown
+	read, whole int64
+	start, last time.Time
+	drawn       bool
+}
+
+func (app *App) meter(files []string) *byteMeter {
+	m := &byteMeter{app: app, start: time.Now()}
+	if width, terminal := terminalWidth(app.Stderr); terminal && !app.global.Quiet && app.Getenv("TERM") != "dumb" {
+		m.width = width
+	}
+	for _, f := range files {
+		info, err := os.Stat(f)
+		if err != nil || !info.Mode().IsRegular() {
+			m.whole = 0
+			break
+		}
+		m.whole += info.Size()
+	}
+	return m
+}
+
+// add counts n more bytes.
+func (m *byteMeter) add(n int64) {
+	m.read += n
+	if m.width == 0 {
+		return
+	}
+	now := time.Now()
+	spent := now.Sub(m.start)
+	if spent < time.Second || now.Sub(m.last) < 100*time.Millisecond {
+		return
+	}
+	m.last, m.drawn = now, true
+	rate := float64(m.read) / spent.Seconds()
+	text := fmt.Sprintf("reading: %.0f MB, %.0f MB/s", float64(m.read)/1e6, rate/1e6)
+	if m.whole > 0 && m.read > 0 {
+		left := time.Duration(float64(m.whole-m.read) / rate * float64(time.Second))
+		text = fmt.Sprintf("reading: %.0f of %.0f MB, %.0f MB/s, %s left", float64(m.read)/1e6, float64(m.whole)/1e6, rate/1e6, left.Round(time.Second))
+	}
+	fmt.Fprintf(m.app.Stderr, "\r\x1b[K%s", text[:min(len(text), max(m.width-1, 0))])
+}
+
+// done takes the line away.
+func (m *byteMeter) done() {
+	if m.drawn {
+		fmt.Fprint(m.app.Stderr, "\r\x1b[K")
+	}
+}

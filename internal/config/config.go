@@ -1,0 +1,215 @@
+package config
+
+import (
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Config is a canary.yaml without errors. Defaults are filled in; what is
+// optional and left out is its zero value. Treat it as read-only.
+type Config struct {
+	Name string // of the file, for findings
+
+	TargetService    string
+	TrafficDimension string
+	HashRingSlots    int64
+	Steps            []Step
+	Exclude          Exclude
+	Include          []string      // user ids always on the canary while a release is under way
+	RequestsPerMin   release.Ratio // the service's whole traffic; IsZero when left out
+
+	Fast     FastLayer
+	Slow     SlowLayer
+	Recovery Recovery
+
+	Signals         [release.Judged]breaker.Rule
+	Freezes         []ladder.Freeze
+	ApprovalTimeout time.Duration
+	MaxPct          *MaxPct       // nil: the ladder ends at 1.00
+	CostBaselineUSD release.Ratio // IsZero when left out
+
+	Versions Versions
+	Source   *Source // nil when left out
+	Target   *Block  // nil when left out
+	StateDir string
+	Notify   []Block
+	Hooks    Hooks
+
+	doc *document
+}
+
+// Step is a rung of the ladder. Fast and Slow are the plan's limits with the
+// step's own over them.
+type Step struct {
+	Pct     release.Ratio
+	Weight  release.Weight
+	MinHold time.Duration
+	MaxWait time.Duration // 0: never
+	Gates   ladder.Gates
+	Fast    FastLayer
+	Slow    SlowLayer
+}
+
+// FastLayer is metrics.fast_layer as written: factors, not products.
+type FastLayer struct {
+	ViolationLimit           int64
+	BaselineViolationRate    release.Ratio
+	ViolationRatioMultiplier release.Ratio
+	ViolationWindow          time.Duration
+	CostRatioLimit           release.Ratio
+	CostMinSamples           int64
+	P99BaselineMS            release.Ratio
+	P99RatioLimit            release.Ratio
+	P99MinSamples            int64
+	BaselineTransferRate     release.Ratio
+	TransferRateRatioLimit   release.Ratio
+	MinTransferCount         int64
+}
+
+// SlowLayer is metrics.slow_layer as written.
+type SlowLayer struct {
+	SolveBaseline   release.Ratio
+	SolveRateDropPP release.Ratio // percentage points
+	MinSamplesSlow  int64
+	SlowWindow      time.Duration
+	LabelLag        time.Duration
+}
+
+// Recovery is metrics.recovery as written.
+type Recovery struct {
+	Cooldown            time.Duration
+	HalfOpenTrials      int64
+	HalfOpenSuccessRate release.Ratio
+	LockOnEscalate      bool
+	HalfOpenMinRequests int64
+	MaxAttempts         int64 // 0: no end
+}
+
+// Exclude says who is never on the canary.
+type Exclude struct {
+	Segments []string
+	UserIDs  []string
+}
+
+// MaxPct is where a ladder ends that does not reach 1.00, and why.
+type MaxPct struct {
+	Pct     release.Ratio
+	Because string
+}
+
+// Versions are the two versions; nil where left out.
+type Versions struct {
+	Stable, Canary *Version
+	// AllowMultipleChanges says why they may differ in more than one thing.
+	AllowMultipleChanges string
+}
+
+// Version is one of the two versions.
+type Version struct {
+	BaseURL       string
+	ModelID       string
+	PromptVersion string
+	ToolsVersion  string
+	Gateway       string
+	Temperature   release.Ratio // IsZero when left out
+	Params        map[string]any
+	APIKeyEnv     string
+	APIKey        Secret
+	Weight        release.Ratio // IsZero when left out
+}
+
+// Secret is a text that prints as asterisks wherever it is printed or encoded.
+type Secret string
+
+// String returns asterisks, or "" for no secret.
+func (s Secret) String() string {
+	if s == "" {
+		return ""
+	}
+	return masked
+}
+
+// GoString returns asterisks as well, for %#v.
+func (s Secret) GoString() string { return s.String() }
+
+// MarshalText implements [encoding.TextMarshaler] with asterisks.
+func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// Reveal returns the secret itself, to be used and not to be shown.
+func (s Secret) Reveal() string { return string(s) }
+
+// Source says where live windows come from. Kind is windows, records or
+// prometheus; the fields of the other kinds are zero.
+type Source struct {
+	Kind     string
+	Paths    []string       // windows, records
+	Map      map[string]any // windows, records: columns by the names of fields
+	Arms     map[string]any // windows, records: values of version or model by arm
+	URL      string         // prometheus
+	URLEnv   string
+	TokenEnv string
+	Queries  map[string]any // prometheus: PromQL by arm and field
+	Span     time.Duration  // length of a window
+	Settle   time.Duration  // windows younger than this are not read yet
+}
+
+// Block is a part of the configuration whose form belongs to another package:
+// a target, a channel of notify, an action of a hook. Values holds strings,
+// bools, [Number], nil, []any and map[string]any.
+type Block struct {
+	Kind      string
+	Values    map[string]any
+	Line, Col int // of the key that names the kind
+}
+
+// Hooks are the actions at a change.
+type Hooks struct {
+	OnRollback []Block
+}
+
+// Number is a number in a Block, as written.
+type Number string
+
+// Parse reads a canary.yaml. name is how findings call the file. When the list
+// has errors the Config is nil; it has no other findings than errors, and is
+// sorted. Warnings come from [Config.Lint].
+func Parse(name string, src []byte) (*Config, diag.List) {
+	d := newDocument(name, src)
+	cfg := d.config()
+	d.list.Sort()
+	return cfg, d.list
+}
+
+// Check returns everything there is to say about a canary.yaml: the errors of
+// [Parse], and the warnings of [Config.Lint] or, where errors leave nothing to
+// lint, at least those about secrets.
+func Check(name string, src []byte) diag.List {
+	cfg, list := Parse(name, src)
+	if cfg != nil {
+		return append(list, cfg.Lint()...)
+	}
+	d := newDocument(name, src)
+	d.lintSecrets()
+	list = append(list, d.list...)
+	list.Sort()
+	return list
+}
+
+// config reads, walks and binds; nil when there were errors.
+func (d *document) config() *Config {
+	d.read()
+	if d.tree == nil {
+		return nil
+	}
+	d.walk(root, "", nil, d.tree)
+	cfg := d.bind()
+	d.checkPlan(cfg)
+	if d.list.HasErrors() {
+		return nil
+	}
+	return cfg
+}

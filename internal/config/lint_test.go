@@ -1,0 +1,190 @@
+package config
+
+import (
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// only returns the findings of a rule.
+func only(list diag.List, rule string) diag.List {
+	var out diag.List
+	for _, f := range list {
+		if f.Rule == rule {
+			out = append(out, f)
+		}
+	}
+	return out
+}
+
+var aWeek = regexp.MustCompile(`about (\d+) times a week: (\d+) by transfers`)
+
+// TestLintOfPublishedFile holds the figures that DESIGN names: blind at 6
+// requests a minute with a gate after 34 minutes, some 80 false trips a week by
+// transfers, and no complaint about the cooldown.
+func TestLintOfPublishedFile(t *testing.T) {
+	cfg := parseOK(t, string(published(t)))
+	start := time.Now()
+	list := cfg.Lint()
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("lint took %v", took)
+	}
+	blind := only(list, ruleBlindSlowLayer)
+	if len(blind) != 1 || blind[0].Line != 6 || !strings.Contains(blind[0].Message, "needs 34 minutes") {
+		t.Errorf("blind: %v", blind)
+	}
+	trips := only(list, ruleHealthyTrips)
+	m := aWeek.FindStringSubmatch(trips[0].Message)
+	if m == nil {
+		t.Fatalf("trips: %v", trips)
+	}
+	if n, err := strconv.Atoi(m[2]); err != nil || n < 75 || n > 95 {
+		t.Errorf("%s trips a week by transfers, want some 80", m[2])
+	}
+	if probes := only(list, ruleProbeRound); len(probes) != 1 || !strings.Contains(probes[0].Message, "chance of 10.3 %") {
+		t.Errorf("probes: %v", probes)
+	}
+	if n := len(only(list, ruleDefaultBaseline)); n != 4 {
+		t.Errorf("%d baselines are the shipped ones", n)
+	}
+	for _, rule := range []string{ruleShortCooldown, ruleNoTraffic, ruleMinSamplesUnset, ruleInlineKey, ruleWeightSum, ruleShortSpan} {
+		if l := only(list, rule); len(l) > 0 {
+			t.Errorf("unexpected %v", l)
+		}
+	}
+	again := cfg.Lint()
+	if len(again) != len(list) {
+		t.Errorf("a second look finds %d, the first %d", len(again), len(list))
+	}
+	for i := range again {
+		if again[i] != list[i] {
+			t.Errorf("a second look says %v, the first %v", again[i], list[i])
+		}
+	}
+}
+
+// calibrated is a file of which lint has nothing to say.
+const calibrated = `canary:
+  target_service: chat
+  requests_per_min: 6000
+  steps: [{pct: 0.10, min_hold_min: 60}, {pct: 1.00, min_hold_min: 60}]
+  metrics:
+    fast_layer: {violation_limit: 20, baseline_violation_rate: 0.0004, p99_baseline_ms: 410, baseline_transfer_rate: 0.018}
+    slow_layer: {solve_baseline: 0.93, min_samples_slow: 400}
+`
+
+func TestCalibratedFileIsSilent(t *testing.T) {
+	if list := parseOK(t, calibrated).Lint(); len(list) > 0 {
+		t.Errorf("lint says %v", list)
+	}
+}
+
+func TestLintWarnings(t *testing.T) {
+	versions := func(canary, more string) string {
+		return calibrated + "versions:\n  stable: {base_url: http://a, model_id: m, prompt_version: p, temperature: 0.20}\n  canary: {" + canary + "}\n" + more
+	}
+	tests := []struct{ name, src, want string }{
+		{"cooldown as long as the window is enough", calibrated + "    recovery: {cooldown_min: 5}\n", ""},
+		{"cooldown a little shorter", calibrated + "    recovery: {cooldown_min: 4.9}\n", "8:30 short-cooldown"},
+		{"cooldown against the first step's own window", strings.Replace(calibrated, "min_hold_min: 60}, ", "min_hold_min: 60, limits: {violation_window_min: 10}}, ", 1), "5:3 short-cooldown"},
+		{"a later step's window does not matter to probes", strings.Replace(calibrated, "60}]", "60, limits: {violation_window_min: 10}}]", 1), ""},
+		{"span of a step shorter than a window", strings.Replace(calibrated, "60}]", "60, limits: {slow_window_min: 0.5}}]", 1), "4:98 short-span"},
+		{"solve rate off is never blind", strings.Replace(calibrated, "6000", "100", 1) + "  signals: {solve_rate: {mode: off}, transfers: {mode: off}}\n", ""},
+		{"one change", versions("base_url: http://a, model_id: n, prompt_version: p, temperature: 0.2", ""), ""},
+		{"no change but the weight", versions("base_url: http://a, model_id: m, prompt_version: p, temperature: 0.2, weight: 0.5", ""), "10:3 same-version"},
+		{"two changes", versions("base_url: http://b, model_id: n, prompt_version: p, temperature: 0.2", ""), "10:3 multiple-changes"},
+		{"two changes with a reason", versions("base_url: http://b, model_id: n, prompt_version: p, temperature: 0.2", "  allow_multiple_changes: the model is served elsewhere\n"), ""},
+		{"a key", calibrated + "target: {config_api: {url: 'http://h/?token=abcdef'}}\n", "8:45 inline-key"},
+		{"sum of weights", calibrated + "versions: {stable: {weight: 0.3, model_id: a}, canary: {weight: 0.7}}\n", ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := found(parseOK(t, tt.src).Lint()); got != tt.want {
+				t.Errorf("found %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCheckWarnsOfSecretsBesideErrors: a broken file still gets the warning
+// that cannot wait.
+func TestCheckWarnsOfSecretsBesideErrors(t *testing.T) {
+	if got, want := found(Check("c", []byte("canary: {api_key: hunter2}\n"))), "1:1 missing-key, 1:1 missing-key, 1:10 unknown-key, 1:19 inline-key"; got != want {
+		t.Errorf("found %s, want %s", got, want)
+	}
+}
+
+func TestAtLeastAgreesWithAnIndependentBinomial(t *testing.T) {
+	for _, n := range []int64{1, 2, 5, 6, 8, 30, 200, 1000, 20000} {
+		for _, p := range []float64{0.001, 0.02, 0.5, 0.8, 0.9, 0.999} {
+			b := distuv.Binomial{N: float64(n), P: p}
+			for _, k := range []int64{0, 1, n / 2, n * 8 / 10, n - 1, n, n + 1} {
+				want := b.Survival(float64(k - 1))
+				if k <= 0 {
+					want = 1
+				}
+				if got := atLeast(n, k, p); math.Abs(got-want) > 1e-9 {
+					t.Errorf("P(X >= %d) of %d at %v is %v, want %v", k, n, p, got, want)
+				}
+			}
+		}
+	}
+}
+
+// TestProbeFailure: at 8 requests and 0.90 a probe needs 7 of 8 (0.8131), and a
+// round 4 of 5 of those.
+func TestProbeFailure(t *testing.T) {
+	cfg := parseOK(t, string(published(t)))
+	good := math.Pow(0.9, 8) + 8*math.Pow(0.9, 7)*0.1
+	want := 1 - (math.Pow(good, 5) + 5*math.Pow(good, 4)*(1-good))
+	if got := cfg.probeFailure(8); math.Abs(got-want) > 1e-12 {
+		t.Errorf("got %v, want %v", got, want)
+	}
+	if k := leastCount(release.MustRatio("0.8"), 5); k != 4 {
+		t.Errorf("a round needs %d of 5", k)
+	}
+	cfg.Recovery.HalfOpenMinRequests = 20
+	if n := cfg.probeRequests(); n != 24 {
+		t.Errorf("20 requests of windows of 6 make a probe of %d", n)
+	}
+}
+
+// TestLintOfExtremes: no figure within the bounds of its key makes lint hang,
+// panic or print nonsense.
+func TestLintOfExtremes(t *testing.T) {
+	for _, src := range []string{
+		with("requests_per_min: 0.0000001"),
+		with("requests_per_min: 1e9"),
+		with("requests_per_min: 600\nmetrics: {recovery: {half_open_min_requests: 1000000000000, half_open_trials: 10000}}"),
+		with("requests_per_min: 600\nmetrics: {fast_layer: {baseline_violation_rate: 0, baseline_transfer_rate: 1}, slow_layer: {solve_baseline: 1}}"),
+		with("requests_per_min: 600\nmetrics: {recovery: {cooldown_min: 5270400}, slow_layer: {min_samples_slow: 1, slow_window_min: 5270400}}"),
+		with("requests_per_min: 600") + "source: {windows: {path: a, span_min: 0.000000001}}\n",
+		with("requests_per_min: 600") + "source: {windows: {path: a, span_min: 5270400}}\n",
+		"canary: {target_service: s, hash_ring_slots: 1000000, requests_per_min: 1, steps: [{pct: 0.000001, min_hold_min: 0}, {pct: 1, min_hold_min: 0}]}\n",
+	} {
+		start := time.Now()
+		for _, f := range parseOK(t, src).Lint() {
+			if strings.ContainsAny(f.Message, "!") || strings.Contains(f.Message, "NaN") || strings.Contains(f.Message, "Inf") || strings.Contains(f.Message, " -") {
+				t.Errorf("says %s", f)
+			}
+		}
+		if took := time.Since(start); took > 10*time.Second {
+			t.Errorf("%s took %v", src, took)
+		}
+	}
+}
+
+func BenchmarkLintPublished(b *testing.B) {
+	cfg := parseOK(b, string(published(b)))
+	for b.Loop() {
+		cfg.Lint()
+	}
+}

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Plan returns the rules of the release for the ladder and the breaker, built
+// anew at each call. Products of decimals are formed exactly; a limit that is
+// compared with a float is the float64 nearest to the exact product.
+func (c *Config) Plan() *ladder.Plan {
+	p := &ladder.Plan{
+		Service:         c.TargetService,
+		Freezes:         slices.Clone(c.Freezes),
+		ApprovalTimeout: c.ApprovalTimeout,
+		CostBaselineUSD: c.CostBaselineUSD.Float64(),
+		Digest:          c.digest(),
+		Candidate:       c.Versions.Canary.digest(),
+	}
+	keep := c.Slow.LabelLag // at least; the loop finds the longest reach
+	for i := range c.Steps {
+		l, err := c.limits(c.Steps[i].Fast, c.Steps[i].Slow)
+		if err != nil {
+			panic("config: plan of a Config that Parse did not make: " + err.Error())
+		}
+		p.Steps = append(p.Steps, ladder.Step{
+			Weight: c.Steps[i].Weight, MinHold: c.Steps[i].MinHold, MaxWait: c.Steps[i].MaxWait,
+			Gates: c.Steps[i].Gates, Limits: l,
+		})
+		keep = max(keep, l.Reach())
+	}
+	for i := range p.Steps {
+		p.Steps[i].Limits.Keep = keep
+	}
+	return p
+}
+
+// Limits returns the plan's own limits, without a step's over them.
+func (c *Config) Limits() breaker.Limits {
+	l, err := c.limits(c.Fast, c.Slow)
+	if err != nil {
+		panic("config: limits of a Config that Parse did not make: " + err.Error())
+	}
+	l.Keep = l.Reach()
+	return l
+}
+
+// errNoFloor says that a solve rate can never be low enough to trip.
+var errNoFloor = errors.New("solve_baseline - solve_rate_drop_pp is not above 0")
+
+// limits forms the breaker's limits. The errors are errNoFloor and, wrapped
+// with the names of the keys, release.ErrRatioRange.
+func (c *Config) limits(f FastLayer, s SlowLayer) (breaker.Limits, error) {
+	violations, err := f.BaselineViolationRate.Mul(f.ViolationRatioMultiplier)
+	if err != nil {
+		return breaker.Limits{}, fmt.Errorf("baseline_violation_rate x violation_ratio_multiplier: %w", err)
+	}
+	transfers, err := f.BaselineTransferRate.Mul(f.TransferRateRatioLimit)
+	if err != nil {
+		return breaker.Limits{}, fmt.Errorf("baseline_transfer_rate x transfer_rate_ratio_limit: %w", err)
+	}
+	floor, err := s.floor()
+	if err != nil {
+		return breaker.Limits{}, err
+	}
+	p99, _ := new(big.Rat).Mul(f.P99BaselineMS.Rat(), f.P99RatioLimit.Rat()).Float64()
+	return breaker.Limits{
+		Rules:    c.Signals,
+		FastSpan: f.ViolationWindow, ViolationLimit: f.ViolationLimit, ViolationRate: violations,
+		MinTransfers: f.MinTransferCount, TransferRate: transfers,
+		CostRatio: f.CostRatioLimit.Float64(), CostMinSamples: f.CostMinSamples,
+		P99MS: p99, P99MinSamples: f.P99MinSamples,
+		SlowSpan: s.SlowWindow, LabelLag: s.LabelLag, SolveFloor: floor, MinSamples: s.MinSamplesSlow,
+		Cooldown: c.Recovery.Cooldown, Trials: c.Recovery.HalfOpenTrials, SuccessRate: c.Recovery.HalfOpenSuccessRate,
+		ProbeMinRequests: c.Recovery.HalfOpenMinRequests, LockOnEscalate: c.Recovery.LockOnEscalate,
+		MaxRecoveries: c.Recovery.MaxAttempts,
+	}, nil
+}
+
+// floor returns solve_baseline - solve_rate_drop_pp / 100, exactly.
+func (s *SlowLayer) floor() (release.Ratio, error) {
+	drop := new(big.Rat).Quo(s.SolveRateDropPP.Rat(), big.NewRat(100, 1))
+	rat := drop.Sub(s.SolveBaseline.Rat(), drop)
+	if rat.Sign() <= 0 {
+		return release.Ratio{}, errNoFloor
+	}
+	r, err := release.RatioOf(rat)
+	if err != nil {
+		return release.Ratio{}, fmt.Errorf("solve_baseline - solve_rate_drop_pp: %w", err)
+	}
+	return r, nil
+}
+
+// digest names everything that a decision depends on: the same rules give the
+// same digest however they are written, and a changed threshold another one.
+// Where weights are written, who is told and how much traffic there is are no
+// rules.
+func (c *Config) digest() string {
+	var b strings.Builder
+	line := func(name string, v any) { fmt.Fprintf(&b, "%s=%v\n", name, v) }
+	line("service", strconv.Quote(c.TargetService))
+	line("dimension", strconv.Quote(c.TrafficDimension))
+	line("ring", c.HashRingSlots)
+	for i := range c.Steps {
+		s := &c.Steps[i]
+		line("step", fmt.Sprintf("%d %v %v %v %v %v", s.Weight.Slots, s.MinHold, s.MaxWait, s.Gates, s.Fast.canonical(), s.Slow.canonical()))
+	}
+	line("exclude", quoted(c.Exclude.Segments)+quoted(c.Exclude.UserIDs))
+	line("include", quoted(c.Include))
+	line("recovery", c.Recovery.canonical())
+	line("signals", c.Signals)
+	for i := range c.Freezes {
+		f := &c.Freezes[i]
+		line("freeze", fmt.Sprintf("%s %v %v %v", f.Zone, f.Days, f.From, f.To))
+	}
+	line("approval", c.ApprovalTimeout)
+	line("cost_baseline", fraction(c.CostBaselineUSD))
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// quoted writes a list so that its order does not matter and its items cannot
+// run into each other.
+func quoted(words []string) string {
+	sorted := slices.Clone(words)
+	slices.Sort(sorted)
+	return fmt.Sprintf("%q", slices.Compact(sorted))
+}
+
+// fraction writes an exact value in lowest terms.
+func fraction(r release.Ratio) string { return fmt.Sprintf("%d/%d", r.Num, r.Den) }
+
+// canonical writes the rules of the fast layer.
+func (f *FastLayer) canonical() string {
+	return fmt.Sprintf("%d %s %s %v %s %d %s %s %d %s %s %d",
+		f.ViolationLimit, fraction(f.BaselineViolationRate), fraction(f.ViolationRatioMultiplier), f.ViolationWindow,
+		fraction(f.CostRatioLimit), f.CostMinSamples, fraction(f.P99BaselineMS), fraction(f.P99RatioLimit), f.P99MinSamples,
+		fraction(f.BaselineTransferRate), fraction(f.TransferRateRatioLimit), f.MinTransferCount)
+}
+
+// canonical writes the rules of the slow layer.
+func (s *SlowLayer) canonical() string {
+	return fmt.Sprintf("%s %s %d %v %v", fraction(s.SolveBaseline), fraction(s.SolveRateDropPP), s.MinSamplesSlow, s.SlowWindow, s.LabelLag)
+}
+
+// canonical writes the rules of recovery.
+func (r *Recovery) canonical() string {
+	return fmt.Sprintf("%v %d %s %t %d %d", r.Cooldown, r.HalfOpenTrials, fraction(r.HalfOpenSuccessRate), r.LockOnEscalate, r.HalfOpenMinRequests, r.MaxAttempts)
+}
+
+// digest names the candidate: the release's id. Weight and api_key are not part
+// of what is released. A version that was left out has the id "".
+func (v *Version) digest() string {
+	if v == nil {
+		return ""
+	}
+	var b strings.Builder
+	for _, kv := range v.identity() {
+		fmt.Fprintf(&b, "%s=%s\n", kv[0], kv[1])
+	}
+	fmt.Fprintf(&b, "api_key_env=%q\n", v.APIKeyEnv)
+	sum := sha256.Sum256([]byte(b.String()))
+	return hex.EncodeToString(sum[:])
+}
+
+// identity lists what tells a version from another, by name.
+func (v *Version) identity() [][2]string {
+	return [][2]string{
+		{"base_url", strconv.Quote(v.BaseURL)},
+		{"model_id", strconv.Quote(v.ModelID)},
+		{"prompt_version", strconv.Quote(v.PromptVersion)},
+		{"tools_version", strconv.Quote(v.ToolsVersion)},
+		{"gateway", strconv.Quote(v.Gateway)},
+		{"temperature", fraction(v.Temperature)},
+		{"params", canonical(v.Params)},
+	}
+}
+
+// canonical writes a free value so that equal values are equal texts.
+func canonical(v any) string {
+	switch v := v.(type) {
+	case map[string]any:
+		var b strings.Builder
+		for _, k := range slices.Sorted(maps.Keys(v)) {
+			fmt.Fprintf(&b, "%q:%s,", k, canonical(v[k]))
+		}
+		return "{" + b.String() + "}"
+	case []any:
+		var b strings.Builder
+		for _, item := range v {
+			b.WriteString(canonical(item) + ",")
+		}
+		return "[" + b.String() + "]"
+	case string:
+		return strconv.Quote(v)
+	case Number:
+		if rat, ok := new(big.Rat).SetString(string(v)); ok && len(v) < 32 && plainDecimal.MatchString(string(v)) {
+			return rat.RatString()
+		}
+		return string(v)
+	}
+	return fmt.Sprint(v)
+}

@@ -1,0 +1,311 @@
+package config
+
+import (
+	"fmt"
+	"math/big"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+	_ "time/tzdata" // freezes name time zones; not every machine has them
+
+	"gopkg.in/yaml.v3"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// typed is a scalar in the type of its key; the field that the kind names is set.
+type typed struct {
+	text    string
+	number  release.Ratio
+	count   int64
+	span    time.Duration
+	flag    bool
+	zone    *time.Location
+	decoded any // of a free mapping
+}
+
+// mistake is a scalar that is not of its key's type: a rule, what is wrong and
+// what to do.
+type mistake struct{ rule, message, hint string }
+
+func (m *mistake) Error() string { return m.message }
+
+// plainDecimal is the form in which numbers are written: no octal, hexadecimal,
+// underscores, signs or sexagesimals, which YAML 1.1 and 1.2 read differently.
+var plainDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?$`)
+
+const minutesHint = "the unit is minutes, written as a plain number: 5, 0.5 (30 seconds), 1440 (a day)"
+
+// scalar reads a scalar node as the type of a key.
+func (k *key) scalar(n *yaml.Node) (typed, *mistake) {
+	switch k.kind {
+	case kindText, kindSecret, kindPaths:
+		return textOf(n)
+	case kindEnum:
+		return k.wordOf(n)
+	case kindBool:
+		if n.Tag != "!!bool" || n.Value != "true" && n.Value != "false" {
+			return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want true or false, not %s", said(n)), "write true or false, without quotes"}
+		}
+		return typed{flag: n.Value == "true"}, nil
+	case kindCount, kindDecimal, kindMinutes:
+		return k.numberOf(n)
+	case kindClock:
+		return clockOf(n)
+	case kindZone:
+		return zoneOf(n)
+	}
+	return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want a %s, not %s", k.kind, said(n)), ""}
+}
+
+// said describes a node's value as the user would.
+func said(n *yaml.Node) string {
+	switch n.Kind {
+	case yaml.MappingNode:
+		return "a mapping"
+	case yaml.SequenceNode:
+		return "a list"
+	}
+	switch n.Tag {
+	case "!!null":
+		return "nothing"
+	case "!!str":
+		return fmt.Sprintf("the string %q", short(n.Value))
+	}
+	return short(n.Value)
+}
+
+func short(s string) string {
+	if r := []rune(s); len(r) > 40 {
+		return string(r[:37]) + "..."
+	}
+	return s
+}
+
+func textOf(n *yaml.Node) (typed, *mistake) {
+	switch {
+	case n.Tag == "!!null":
+		return typed{}, &mistake{ruleWrongType, "want a string, not nothing", "remove the key or give it a value"}
+	case n.Tag == "!!bool":
+		return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want a string, not %s", n.Value), fmt.Sprintf("write it in quotes: %q", n.Value)}
+	case strings.TrimSpace(n.Value) == "":
+		return typed{}, &mistake{ruleWrongType, "want a string that is not empty", "remove the key or give it a value"}
+	}
+	return typed{text: n.Value}, nil
+}
+
+func (k *key) wordOf(n *yaml.Node) (typed, *mistake) {
+	for _, w := range k.words {
+		if n.Value == w && n.Tag != "!!null" {
+			return typed{text: w}, nil
+		}
+	}
+	m := &mistake{ruleUnknownWord, fmt.Sprintf("%s is none of %s", said(n), listing(k.words)), ""}
+	if w := nearest(n.Value, k.words); w != "" {
+		m.hint = fmt.Sprintf("did you mean %q?", w)
+	}
+	return typed{}, m
+}
+
+// listing joins words for a sentence.
+func listing(words []string) string {
+	switch len(words) {
+	case 0:
+		return "nothing"
+	case 1:
+		return words[0]
+	}
+	return strings.Join(words[:len(words)-1], ", ") + " or " + words[len(words)-1]
+}
+
+func (k *key) numberOf(n *yaml.Node) (typed, *mistake) {
+	if m := k.noNumber(n); m != nil {
+		return typed{}, m
+	}
+	rat, ok := new(big.Rat).SetString(n.Value)
+	if !ok {
+		return typed{}, &mistake{ruleWrongType, fmt.Sprintf("%s is no number", n.Value), ""}
+	}
+	if m := k.outOfRange(rat, n.Value); m != nil {
+		return typed{}, m
+	}
+	switch k.kind {
+	case kindCount:
+		if !rat.IsInt() || !rat.Num().IsInt64() {
+			return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want a whole number, not %s", n.Value), ""}
+		}
+		return typed{count: rat.Num().Int64()}, nil
+	case kindMinutes:
+		return minutesOf(rat, n.Value)
+	}
+	r, err := release.RatioOf(rat)
+	if err != nil {
+		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s has too many digits to be held exactly", n.Value), "18 significant digits are plenty"}
+	}
+	return typed{number: r}, nil
+}
+
+// noNumber says why a node is no number in plain form.
+func (k *key) noNumber(n *yaml.Node) *mistake {
+	want, hint := "want a number", ""
+	if k.kind == kindCount {
+		want = "want a whole number"
+	}
+	rule := ruleWrongType
+	if k.kind == kindMinutes {
+		want, hint, rule = "want a number of minutes", minutesHint, ruleWrongUnit
+	}
+	numeric := n.Tag == "!!int" || n.Tag == "!!float"
+	switch {
+	case numeric && isSpecial(n.Value):
+		return &mistake{ruleNotFinite, fmt.Sprintf("%s is not a finite number", n.Value), k.finiteHint()}
+	case numeric && strings.HasPrefix(n.Value, "-"):
+		return &mistake{ruleOutOfRange, fmt.Sprintf("%s is negative", n.Value), hint}
+	case numeric && plainDecimal.MatchString(n.Value):
+		return nil
+	case numeric:
+		return &mistake{ruleWrongType, fmt.Sprintf("%s is not in plain decimal form", short(n.Value)), "write digits, at most one point and no signs, underscores or leading zeros: 0.05, 1440"}
+	case n.Tag == "!!str" && plainDecimal.MatchString(n.Value):
+		return &mistake{rule, fmt.Sprintf("%s, not %s", want, said(n)), "remove the quotes"}
+	case n.Tag == "!!str" && strings.HasSuffix(n.Value, "%") && k.kind == kindDecimal:
+		return &mistake{ruleWrongUnit, fmt.Sprintf("%s, not %s", want, said(n)), percentHint(n.Value)}
+	}
+	if minutes := inMinutes(n.Value); minutes != "" && k.kind == kindMinutes {
+		hint = fmt.Sprintf("write %s: %s", minutes, minutesHint)
+	}
+	return &mistake{rule, fmt.Sprintf("%s, not %s", want, said(n)), hint}
+}
+
+func (k *key) finiteHint() string {
+	if k.def != "" {
+		return "leave the key out for its default of " + k.def
+	}
+	return "write a plain number, " + k.rangeText()
+}
+
+func isSpecial(s string) bool {
+	switch strings.ToLower(strings.TrimLeft(s, "+-")) {
+	case ".nan", ".inf":
+		return true
+	}
+	return false
+}
+
+func percentHint(s string) string {
+	rat, ok := new(big.Rat).SetString(strings.TrimSpace(strings.TrimSuffix(s, "%")))
+	if !ok || len(s) > 12 {
+		return "write a fraction of 1"
+	}
+	return "write a fraction of 1: " + decimal(rat.Quo(rat, big.NewRat(100, 1)))
+}
+
+// decimal prints an exact value the shortest way that reads back the same.
+func decimal(rat *big.Rat) string {
+	f, _ := rat.Float64()
+	if f >= 1e-6 && f < 1e15 {
+		return strconv.FormatFloat(f, 'f', -1, 64)
+	}
+	return strconv.FormatFloat(f, 'g', -1, 64)
+}
+
+var withUnit = regexp.MustCompile(`^([0-9]{1,6})\s*([a-z]+)$`)
+
+// inMinutes turns 90s, 5m, 2h and 1d into minutes for a hint, or "".
+func inMinutes(s string) string {
+	m := withUnit.FindStringSubmatch(strings.ToLower(strings.TrimSpace(s)))
+	if m == nil {
+		return ""
+	}
+	per := map[string]*big.Rat{
+		"s": big.NewRat(1, 60), "sec": big.NewRat(1, 60), "m": big.NewRat(1, 1), "min": big.NewRat(1, 1),
+		"h": big.NewRat(60, 1), "d": big.NewRat(1440, 1), "w": big.NewRat(10080, 1),
+	}[m[2]]
+	n, ok := new(big.Rat).SetString(m[1])
+	if per == nil || !ok {
+		return ""
+	}
+	return decimal(n.Mul(n, per))
+}
+
+// outOfRange holds a number against the bounds of its key.
+func (k *key) outOfRange(rat *big.Rat, written string) *mistake {
+	low, exclusive := strings.CutPrefix(k.min, ">")
+	if low != "" {
+		if c := rat.Cmp(bound(low)); c < 0 || exclusive && c == 0 {
+			return &mistake{ruleOutOfRange, fmt.Sprintf("%s is out of range", written), k.rangeText()}
+		}
+	}
+	if k.max != "" && rat.Cmp(bound(k.max)) > 0 {
+		hint := k.rangeText()
+		if k.max == "1" && rat.Cmp(bound("100")) <= 0 {
+			hint += "; in percent? then " + decimal(new(big.Rat).Quo(rat, bound("100")))
+		}
+		return &mistake{ruleOutOfRange, fmt.Sprintf("%s is out of range", written), hint}
+	}
+	return nil
+}
+
+func bound(s string) *big.Rat {
+	rat, ok := new(big.Rat).SetString(s)
+	if !ok {
+		panic("config: bound " + s)
+	}
+	return rat
+}
+
+// rangeText says the bounds of a key in words.
+func (k *key) rangeText() string {
+	var parts []string
+	if low, exclusive := strings.CutPrefix(k.min, ">"); exclusive {
+		parts = append(parts, "above "+low)
+	} else if low != "" {
+		parts = append(parts, "at least "+low)
+	}
+	if k.max != "" {
+		parts = append(parts, "at most "+decimal(bound(k.max)))
+	}
+	return strings.Join(parts, " and ")
+}
+
+// maxMinutes is ten years: longer is a mistake, and fits a time.Duration.
+const maxMinutes = 10 * 366 * 1440
+
+// minutesOf turns minutes into a span of time, exactly.
+func minutesOf(rat *big.Rat, written string) (typed, *mistake) {
+	if rat.Cmp(big.NewRat(maxMinutes, 1)) > 0 {
+		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s minutes are more than ten years", written), minutesHint}
+	}
+	ns := new(big.Rat).Mul(rat, new(big.Rat).SetInt64(int64(time.Minute)))
+	if !ns.IsInt() {
+		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s minutes are not a whole number of nanoseconds", written), minutesHint}
+	}
+	return typed{span: time.Duration(ns.Num().Int64())}, nil
+}
+
+var clock = regexp.MustCompile(`^([01][0-9]|2[0-4]):([0-5][0-9])$`)
+
+func clockOf(n *yaml.Node) (typed, *mistake) {
+	bad := &mistake{ruleWrongUnit, fmt.Sprintf("want a time of day, not %s", said(n)), `write it as "HH:MM", from "00:00" to "24:00"`}
+	m := clock.FindStringSubmatch(n.Value)
+	if m == nil || n.Tag == "!!null" {
+		return typed{}, bad
+	}
+	h, _ := strconv.Atoi(m[1])
+	minute, _ := strconv.Atoi(m[2])
+	since := time.Duration(h)*time.Hour + time.Duration(minute)*time.Minute
+	if since > 24*time.Hour {
+		return typed{}, bad
+	}
+	return typed{span: since, text: n.Value}, nil
+}
+
+func zoneOf(n *yaml.Node) (typed, *mistake) {
+	// "Local" would make the plan depend on the machine that reads it.
+	if n.Tag == "!!str" && n.Value != "" && n.Value != "Local" {
+		if loc, err := time.LoadLocation(n.Value); err == nil {
+			return typed{zone: loc, text: n.Value}, nil
+		}
+	}
+	return typed{}, &mistake{ruleUnknownWord, fmt.Sprintf("%s is no time zone", said(n)), "write an IANA name such as UTC, Europe/Berlin or America/New_York"}
+}

@@ -1,0 +1,175 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"gopkg.in/yaml.v3"
+)
+
+func compiled(t *testing.T) *jsonschema.Schema {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("canary.schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("canary.schema.json") // against the draft's own schema as well
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// plain turns a node into what JSON would hold, numbers as written.
+func plain(n *yaml.Node) any {
+	switch n.Kind {
+	case yaml.DocumentNode:
+		return plain(n.Content[0])
+	case yaml.MappingNode:
+		m := map[string]any{}
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			m[n.Content[i].Value] = plain(n.Content[i+1])
+		}
+		return m
+	case yaml.SequenceNode:
+		list := []any{}
+		for _, c := range n.Content {
+			list = append(list, plain(c))
+		}
+		return list
+	}
+	switch n.Tag {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return n.Value == "true"
+	case "!!int", "!!float":
+		return json.Number(n.Value)
+	}
+	return n.Value
+}
+
+func TestSchemaAgreesWithParser(t *testing.T) {
+	schema := compiled(t)
+	step := func(s string) string { return "canary: {target_service: s, steps: [" + s + "]}\n" }
+	tests := []struct {
+		name, src string
+		ok        bool
+	}{
+		{"published file", string(published(t)), true},
+		{"template", string(template), true},
+		{"minimal", minimal, true},
+		{"metrics beside", minimal + "metrics: {fast_layer: {violation_limit: 5}}\n", true},
+		{"metrics in both places", with("metrics: {}") + "metrics: {}\n", false},
+		{"signals beside", minimal + "signals: {cost: {mode: off}}\n", true},
+		{"max_pct in both places", with("max_pct: {pct: 1, because: x}") + "max_pct: {pct: 1, because: x}\n", false},
+		{"versions in canary", with("versions: {}"), false},
+		{"no canary", "state: {dir: x}\n", false},
+		{"no service", "canary: {steps: [{pct: 1, min_hold_min: 0}]}\n", false},
+		{"no steps", "canary: {target_service: s}\n", false},
+		{"empty steps", step(""), false},
+		{"unknown key", minimal + "x: 1\n", false},
+		{"unknown key in a step", step("{pct: 1, min_hold_min: 0, x: 1}"), false},
+		{"all keys of a step", step("{pct: 1, min_hold_min: 0, gate: [time, metric, approval], max_wait_min: 5, limits: {slow_window_min: 60, violation_limit: 2}}"), true},
+		{"step without hold", step("{pct: 1}"), false},
+		{"step without hold and with a time gate", step("{pct: 1, gate: [metric, time]}"), false},
+		{"step without hold and without a time gate", step("{pct: 1, gate: [metric]}"), true},
+		{"gate as a word", step("{pct: 1, min_hold_min: 0, gate: time}"), false},
+		{"empty gate", step("{pct: 1, min_hold_min: 0, gate: []}"), false},
+		{"gate twice", step("{pct: 1, min_hold_min: 0, gate: [time, time]}"), false},
+		{"recovery in limits", step("{pct: 1, min_hold_min: 0, limits: {cooldown_min: 5}}"), false},
+		{"pct above 1", step("{pct: 1.01, min_hold_min: 0}"), false},
+		{"pct 0", step("{pct: 0, min_hold_min: 0}"), false},
+		{"pct in quotes", step(`{pct: "1", min_hold_min: 0}`), false},
+		{"negative hold", step("{pct: 1, min_hold_min: -1}"), false},
+		{"hold of a unit", step("{pct: 1, min_hold_min: 1h}"), false},
+		{"hold of eleven years", step("{pct: 1, min_hold_min: 6000000}"), false},
+		{"whole number as decimal", with("hash_ring_slots: 100.0"), true},
+		{"half a slot", with("hash_ring_slots: 99.5"), false},
+		{"too many slots", with("hash_ring_slots: 1000001"), false},
+		{"service that is a number", strings.Replace(minimal, ": s", ": 7", 1), true},
+		{"service that is true", strings.Replace(minimal, ": s", ": true", 1), false},
+		{"service that is empty", strings.Replace(minimal, ": s", ": ''", 1), false},
+		{"service that is nothing", strings.Replace(minimal, ": s", ":", 1), false},
+		{"ids", with("exclude: {user_ids: [1, a], segments: []}"), true},
+		{"id that is a mapping", with("exclude: {user_ids: [{}]}"), false},
+		{"lock as word", with("metrics: {recovery: {lock_on_escalate: yes}}"), false},
+		{"lock", with("metrics: {recovery: {lock_on_escalate: false}}"), true},
+		{"key without a value", with("exclude:"), false},
+		{"unknown signal", with("signals: {x: {}}"), false},
+		{"unknown mode", with("signals: {cost: {mode: on}}"), false},
+		{"freeze", with("freeze: [{zone: UTC, days: [mon], from: 16:00, to: \"24:00\"}]"), true},
+		{"freeze of a bad hour", with("freeze: [{from: 24:30}]"), false},
+		{"freeze of a bad day", with("freeze: [{days: [monday]}]"), false},
+		{"freeze of no day", with("freeze: [{days: []}]"), false},
+		{"max_pct without a reason", with("max_pct: {pct: 1}"), false},
+		{"max_pct as a number", with("max_pct: 1"), false},
+		{"versions", minimal + "versions: {stable: {model_id: a, params: {top_k: 5}}, canary: {model_id: b, temperature: 0.2, weight: 0.1}, allow_multiple_changes: why}\n", true},
+		{"unknown key of a version", minimal + "versions: {stable: {model: a}}\n", false},
+		{"two sources", minimal + "source: {windows: {path: a}, records: {path: b}}\n", false},
+		{"no source", minimal + "source: {}\n", false},
+		{"paths", minimal + "source: {records: {path: [a, b]}}\n", true},
+		{"no paths", minimal + "source: {records: {path: []}}\n", false},
+		{"prometheus", minimal + "source: {prometheus: {url_env: P, queries: {}}}\n", true},
+		{"prometheus of two addresses", minimal + "source: {prometheus: {url_env: P, url: p, queries: {}}}\n", false},
+		{"prometheus without queries", minimal + "source: {prometheus: {url: p}}\n", false},
+		{"target", minimal + "target: {git: {any: [thing]}}\n", true},
+		{"target that is a word", minimal + "target: file\n", false},
+		{"unknown target", minimal + "target: {consul: {}}\n", false},
+		{"notify", minimal + "notify: [{wecom: {}}, {alertmanager: {}}]\n", true},
+		{"notify that is a mapping", minimal + "notify: {wecom: {}}\n", false},
+		{"unknown hook", minimal + "hooks: {on_start: []}\n", false},
+		{"a list", "[]\n", false},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var n yaml.Node
+			if err := yaml.Unmarshal([]byte(tt.src), &n); err != nil {
+				t.Fatal(err)
+			}
+			err := schema.Validate(plain(&n))
+			cfg, list := Parse("canary.yaml", []byte(tt.src))
+			if (err == nil) != tt.ok {
+				t.Errorf("the schema says %v", err)
+			}
+			if (cfg != nil) != tt.ok {
+				t.Errorf("the parser says %v", list)
+			}
+		})
+	}
+}
+
+// TestSchemaKnowsEveryKey: nothing of the table is left out.
+func TestSchemaKnowsEveryKey(t *testing.T) {
+	var doc any
+	if err := json.Unmarshal(Schema(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	for i := range keys {
+		at := doc.(map[string]any)
+		for _, part := range strings.Split(strings.NewReplacer("[]", ".[]").Replace(keys[i].path), ".") {
+			switch part {
+			case "[]":
+				at = at["items"].(map[string]any)
+			case "*":
+				at = at["additionalProperties"].(map[string]any)
+			default:
+				next, ok := at["properties"].(map[string]any)[part].(map[string]any)
+				if !ok {
+					t.Fatalf("the schema lacks %s", keys[i].path)
+				}
+				at = next
+			}
+		}
+		if at["description"] == "" {
+			t.Errorf("%s has no description", keys[i].path)
+		}
+	}
+}

@@ -1,0 +1,323 @@
+package config
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"gopkg.in/yaml.v3"
+)
+
+// walk checks the tree below n against the table and keeps every value that is
+// of its type under its path, such as canary.steps[0].pct.
+func (d *document) walk(s *spec, path string, keyNode, n *yaml.Node) {
+	d.broken[path] = true
+	if d.unusable(n) {
+		return
+	}
+	v := &value{spec: s, key: keyNode, node: n}
+	switch s.kind {
+	case kindMap, kindNames:
+		if !d.wantKind(s, n, yaml.MappingNode) {
+			return
+		}
+		d.walkMap(s, path, keyNode, n)
+	case kindList:
+		if !d.wantKind(s, n, yaml.SequenceNode) {
+			return
+		}
+		d.walkList(s, path, n)
+	case kindFree:
+		if !d.wantKind(s, n, yaml.MappingNode) {
+			return
+		}
+		v.decoded = d.free(n)
+	case kindPaths:
+		if n.Kind == yaml.SequenceNode {
+			d.walkPaths(s, path, n)
+			break
+		}
+		fallthrough
+	default:
+		if n.Kind != yaml.ScalarNode {
+			d.errorAt(n, ruleWrongType, "", "%s: want a %s, not %s", label(s, path), s.kind, said(n))
+			return
+		}
+		t, m := s.scalar(n)
+		if m != nil {
+			d.errorAt(n, m.rule, m.hint, "%s: %s", label(s, path), m.message)
+			return
+		}
+		v.typed = t
+	}
+	d.values[path] = v
+	delete(d.broken, path)
+}
+
+// label is how a message names a key: by its last part, or for an item by its
+// list's.
+func label(s *spec, path string) string {
+	if s.name == "[]" {
+		return label(s.parent, strings.TrimRight(path, "[]0123456789"))
+	}
+	if s.name == "*" {
+		return path[strings.LastIndexByte(path, '.')+1:]
+	}
+	if s.name == "" {
+		return "the file"
+	}
+	return s.name
+}
+
+// wantKind checks that a node is a mapping or a list.
+func (d *document) wantKind(s *spec, n *yaml.Node, want yaml.Kind) bool {
+	if n.Kind == want {
+		return true
+	}
+	what := "a mapping"
+	if want == yaml.SequenceNode {
+		what = "a list"
+	}
+	hint := ""
+	switch {
+	case n.Tag == "!!null" && n.Kind == yaml.ScalarNode:
+		hint = "remove the key or give it a value"
+	case s.path == "canary.max_pct":
+		hint = fmt.Sprintf(`a ladder that ends early says why: max_pct: {pct: %s, because: "..."}`, short(n.Value))
+	case want == yaml.SequenceNode && n.Kind == yaml.ScalarNode:
+		hint = fmt.Sprintf("write [%s]", short(n.Value))
+	case len(s.order) > 0 && want == yaml.MappingNode && s.children["*"] == nil:
+		hint = "its keys are " + listing(s.order)
+	}
+	d.errorAt(n, ruleWrongType, hint, "%s: want %s, not %s", label(s, s.path), what, said(n))
+	return false
+}
+
+// unusable refuses what would make a value depend on another place of the file
+// or on a YAML reader's taste: aliases and tags.
+func (d *document) unusable(n *yaml.Node) bool {
+	if n.Kind == yaml.AliasNode {
+		d.errorAt(n, ruleYAMLAlias, "write the value out here as well", "alias *%s: aliases are not followed", short(n.Value))
+		return true
+	}
+	if n.Style&yaml.TaggedStyle != 0 {
+		d.errorAt(n, ruleYAMLTag, "remove the tag", "tag %s: values have the type of their key", short(n.Tag))
+		return true
+	}
+	return false
+}
+
+// pairs yields the entries of a mapping whose keys are plain and not repeated.
+func (d *document) pairs(n *yaml.Node, each func(k, v *yaml.Node)) {
+	seen := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		switch {
+		case k.Kind == yaml.AliasNode || k.Tag == "!!merge":
+			d.errorAt(k, ruleYAMLAlias, "write the keys out", "merge key: values are not merged in from elsewhere")
+			continue
+		case k.Kind != yaml.ScalarNode:
+			d.errorAt(k, ruleWrongType, "", "a key is a word, not %s", said(k))
+			continue
+		case d.unusable(k):
+			continue
+		}
+		if first := seen[k.Value]; first != nil {
+			d.errorAt(k, ruleDuplicateKey, "keep one of them", "key %q stands twice in this mapping, first at line %d, column %d", short(k.Value), first.Line, first.Column)
+			continue
+		}
+		seen[k.Value] = k
+		each(k, placed(k, v))
+	}
+}
+
+// placed gives a value that is not written (`key:`) the place of its key.
+func placed(k, v *yaml.Node) *yaml.Node {
+	if v.Kind == yaml.ScalarNode && v.Tag == "!!null" && v.Value == "" {
+		c := *v
+		c.Line, c.Column = k.Line, k.Column
+		return &c
+	}
+	return v
+}
+
+func (d *document) walkMap(s *spec, path string, keyNode, n *yaml.Node) {
+	before := len(d.list)
+	present := map[string]bool{}
+	d.pairs(n, func(k, v *yaml.Node) {
+		child := s.child(k.Value)
+		if child == nil {
+			d.unknownKey(s, path, k)
+			return
+		}
+		present[k.Value] = true
+		at := childPath(child, path, k.Value)
+		if other := d.values[at]; other != nil {
+			d.errorAt(k, ruleTwoPlaces, fmt.Sprintf("it also stands at line %d; keep one of them", other.key.Line),
+				"%s stands both inside canary and beside it", k.Value)
+			return
+		}
+		d.walk(child, at, k, v)
+	})
+	for _, name := range s.order {
+		child := s.children[name]
+		if child.required && child.parent == s && !present[name] && !merged(n) {
+			d.errorAt(anchor(keyNode, n), ruleMissingKey, aside(child.doc), "%s needs the key %q", label(s, path), name)
+		}
+	}
+	if s.oneOf && len(present) != 1 && len(d.list) == before {
+		d.errorAt(anchor(keyNode, n), ruleOneOf, "keep one of "+listing(s.order), "%s has %d of its keys, want exactly one", label(s, path), len(present))
+	}
+}
+
+// aside turns a sentence of the table into a hint.
+func aside(doc string) string {
+	return strings.ToLower(doc[:1]) + strings.TrimSuffix(doc[1:], ".")
+}
+
+// merged reports whether a mapping has a merge key: what else it lacks is not
+// known then.
+func merged(n *yaml.Node) bool {
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Tag == "!!merge" {
+			return true
+		}
+	}
+	return false
+}
+
+// child returns the form of a key of this mapping, or nil.
+func (s *spec) child(name string) *spec {
+	if s.kind == kindNames {
+		for _, w := range s.words {
+			if w == name {
+				return s.children["*"]
+			}
+		}
+		return nil
+	}
+	if name == "*" || name == "[]" {
+		return nil
+	}
+	return s.children[name]
+}
+
+// childPath is where a key's value is kept. A key that may stand at the top
+// level is kept where it stands in canary.
+func childPath(child *spec, path, name string) string {
+	if path == "" {
+		return child.path
+	}
+	return path + "." + name
+}
+
+// anchor is the node to point at when something is missing in a mapping: its
+// key, or where it begins.
+func anchor(k, n *yaml.Node) *yaml.Node {
+	if k != nil {
+		return k
+	}
+	return n
+}
+
+func (d *document) walkList(s *spec, path string, n *yaml.Node) {
+	if len(n.Content) < s.minItems {
+		d.errorAt(n, ruleOutOfRange, aside(s.doc), "%s is empty", label(s, path))
+	}
+	seen := map[string]bool{}
+	for i, item := range n.Content {
+		d.walk(s.children["[]"], path+"["+strconv.Itoa(i)+"]", nil, item)
+		if s.unique && item.Kind == yaml.ScalarNode {
+			if seen[item.Value] {
+				d.errorAt(item, ruleDuplicateItem, "keep one of them", "%s has %q twice", label(s, path), short(item.Value))
+			}
+			seen[item.Value] = true
+		}
+	}
+}
+
+func (d *document) walkPaths(s *spec, path string, n *yaml.Node) {
+	if len(n.Content) == 0 {
+		d.errorAt(n, ruleOutOfRange, aside(s.doc), "%s is empty", label(s, path))
+	}
+	for i, item := range n.Content {
+		if d.unusable(item) {
+			continue
+		}
+		if item.Kind != yaml.ScalarNode {
+			d.errorAt(item, ruleWrongType, "", "%s: want a path, not %s", label(s, path), said(item))
+			continue
+		}
+		t, m := textOf(item)
+		if m != nil {
+			d.errorAt(item, m.rule, m.hint, "%s: %s", label(s, path), m.message)
+			continue
+		}
+		d.values[path+"["+strconv.Itoa(i)+"]"] = &value{spec: s, node: item, typed: t}
+	}
+}
+
+// free decodes a mapping of any form; only what no mapping may hold is refused.
+// Numbers stay as written, as Number.
+func (d *document) free(n *yaml.Node) any {
+	if d.unusable(n) {
+		return nil
+	}
+	switch n.Kind {
+	case yaml.MappingNode:
+		out := map[string]any{}
+		d.pairs(n, func(k, v *yaml.Node) { out[k.Value] = d.free(v) })
+		return out
+	case yaml.SequenceNode:
+		out := make([]any, 0, len(n.Content))
+		for _, item := range n.Content {
+			out = append(out, d.free(item))
+		}
+		return out
+	}
+	return d.freeScalar(n)
+}
+
+func (d *document) freeScalar(n *yaml.Node) any {
+	switch n.Tag {
+	case "!!null":
+		return nil
+	case "!!bool":
+		return n.Value == "true" || n.Value == "True" || n.Value == "TRUE"
+	case "!!int", "!!float":
+		if isSpecial(n.Value) {
+			d.errorAt(n, ruleNotFinite, "", "%s is not a finite number", n.Value)
+			return nil
+		}
+		return Number(n.Value)
+	}
+	return n.Value
+}
+
+// unknownKey says where an unknown key might belong: under a name that is
+// close, or elsewhere in the file.
+func (d *document) unknownKey(s *spec, path string, k *yaml.Node) {
+	names := s.order
+	if s.kind == kindNames {
+		names = s.words
+	}
+	hint := ""
+	if near := nearest(k.Value, names); near != "" {
+		hint = fmt.Sprintf("did you mean %q?", near)
+	} else if home := homeOf(k.Value); home != "" {
+		hint = "it belongs under " + home
+	} else if len(names) > 0 {
+		hint = "its keys are " + listing(names)
+	}
+	d.errorAt(k, ruleUnknownKey, hint, "unknown key %q in %s", short(k.Value), label(s, path))
+}
+
+// homeOf returns the path under which a key of the table stands, or "".
+func homeOf(name string) string {
+	for i := range keys {
+		if parent, last := splitPath(keys[i].path); last == name && parent != "" && !strings.Contains(parent, "limits") {
+			return strings.NewReplacer("[]", "", ".*", "").Replace(parent)
+		}
+	}
+	return ""
+}

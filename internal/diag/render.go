@@ -1,0 +1,133 @@
+package diag
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxSourceWidth is the widest source line that is shown whole; of a longer one
+// the part around the caret is shown.
+const maxSourceWidth = 120
+
+// Text writes every finding with its source line, a caret under the marked text
+// and its hint. source returns the bytes of a file by its name in the findings;
+// it may be nil, or return nil for a file that cannot be shown.
+func (l List) Text(w io.Writer, source func(file string) []byte) error {
+	var out bytes.Buffer
+	for _, f := range l {
+		var src []byte
+		if source != nil {
+			src = source(f.File)
+		}
+		out.WriteString(f.Render(src))
+	}
+	_, err := w.Write(out.Bytes())
+	return err
+}
+
+// Render returns the finding as text that ends in a newline:
+//
+//	canary.yaml:3:12: pct is 0.015, which is not a whole number of slots [off-ring]
+//	  3 |     - {pct: 0.015, min_hold_min: 5}
+//	    |             ^~~~~
+//	    hint: of 100 slots the nearest shares are 0.01 and 0.02
+//
+// The source line is left out when src has no such line.
+func (f Finding) Render(src []byte) string {
+	var b strings.Builder
+	b.WriteString(f.String())
+	b.WriteByte('\n')
+	if line, ok := Line(src, f.Line); ok && strings.TrimSpace(line) != "" {
+		f.snippet(&b, line)
+	}
+	if f.Hint != "" {
+		b.WriteString("    hint: " + printable(f.Hint) + "\n")
+	}
+	return b.String()
+}
+
+func (f Finding) snippet(b *strings.Builder, line string) {
+	runes := []rune(line)
+	from := min(max(f.Col-1, 0), len(runes))
+	to := min(max(f.EndCol-1, from+1), max(len(runes), from+1))
+	first, last := crop(runes, from, to)
+	to = min(to, last)
+	before := show(runes[first:from])
+	mark := 1
+	if to > from {
+		mark = max(width(show(runes[from:to])), 1)
+	}
+	shown := show(runes[first:last])
+	pad := width(before)
+	if first > 0 {
+		shown = "..." + shown
+		pad += 3
+	}
+	if last < len(runes) {
+		shown += "..."
+	}
+	number := strconv.Itoa(f.Line)
+	gutter := strings.Repeat(" ", max(len(number), 3))
+	fmt.Fprintf(b, "%*s | %s\n", len(gutter), number, strings.TrimRight(shown, " "))
+	fmt.Fprintf(b, "%s | %s^%s\n", gutter, strings.Repeat(" ", pad), strings.Repeat("~", mark-1))
+}
+
+// crop returns the part of a line to show so that it holds the marked text's
+// beginning and is not wider than maxSourceWidth.
+func crop(line []rune, from, to int) (first, last int) {
+	if len(line) <= maxSourceWidth {
+		return 0, len(line)
+	}
+	first = max(0, min(from-maxSourceWidth/3, len(line)-maxSourceWidth))
+	last = min(len(line), first+maxSourceWidth)
+	return first, max(last, min(to, first+maxSourceWidth))
+}
+
+// Line returns line n (from 1) of src without its line break and without a byte
+// order mark, and whether there is one. Lines end in LF or CRLF.
+func Line(src []byte, n int) (string, bool) {
+	if n < 1 || src == nil {
+		return "", false
+	}
+	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
+	for range n - 1 {
+		i := bytes.IndexByte(src, '\n')
+		if i < 0 {
+			return "", false
+		}
+		src = src[i+1:]
+	}
+	if i := bytes.IndexByte(src, '\n'); i >= 0 {
+		src = src[:i]
+	}
+	return string(bytes.TrimSuffix(src, []byte("\r"))), true
+}
+
+// show turns runes into what a terminal may print: one column for a tab, the
+// replacement character for what would move the cursor.
+func show(runes []rune) string {
+	var b strings.Builder
+	for _, r := range runes {
+		switch {
+		case r == '\t':
+			b.WriteByte(' ')
+		case r < ' ' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError || isDirection(r):
+			b.WriteRune(utf8.RuneError)
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+func printable(s string) string { return show([]rune(s)) }
+
+// isDirection reports whether r changes the direction of text, which could make
+// a line read as what it is not.
+func isDirection(r rune) bool {
+	return r >= 0x202a && r <= 0x202e || r >= 0x2066 && r <= 0x2069 || r == 0x2028 || r == 0x2029
+}

@@ -1,0 +1,251 @@
+package report_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/report"
+	"github.com/canaryctl/canaryctl/internal/simulate"
+)
+
+var update = flag.Bool("update", false, "rewrite the golden files")
+
+// golden compares text with testdata/name.
+func golden(t *testing.T, name string, got []byte) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(string(want), string(got)); diff != "" {
+		t.Errorf("%s differs (-want +got):\n%s", path, diff)
+	}
+}
+
+const shop = `canary:
+  target_service: shop
+  steps:
+    - { pct: 0.01, min_hold_min: 30, gate: [time, metric] }
+    - { pct: 0.10, min_hold_min: 30, gate: [time, metric] }
+    - { pct: 1.00, min_hold_min: 30, gate: [time, metric] }
+`
+
+func plan(t *testing.T, src string) *ladder.Plan {
+	t.Helper()
+	cfg, findings := config.Parse("canary.yaml", []byte(src))
+	if cfg == nil {
+		t.Fatalf("plan: %v", findings)
+	}
+	return cfg.Plan()
+}
+
+// feed has both arms for so many minutes: 20 requests of the canary, 18 of
+// them solved, with three violations in each of the minutes given.
+func feed(t *testing.T, minutes int, violations ...int) simulate.Feed {
+	t.Helper()
+	t0 := time.Date(2026, 1, 5, 10, 0, 0, 0, time.UTC)
+	var canary, stable []release.Window
+	for m := range minutes {
+		w := release.Window{
+			T: t0.Add(time.Duration(m) * time.Minute), Span: time.Minute, Arm: release.Canary, Total: 20, Judged: 20, Solved: 18,
+			Known: release.HasSolved | release.HasViolations | release.HasTransfers,
+		}
+		s := w
+		s.Arm, s.Total, s.Judged, s.Solved = release.Stable, 180, 180, 170
+		for _, bad := range violations {
+			if bad == m {
+				w.Violations = 3
+			}
+		}
+		canary, stable = append(canary, w), append(stable, s)
+	}
+	f, err := simulate.NewRecorded(canary, stable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return f
+}
+
+func run(t *testing.T, src string, f simulate.Feed, o simulate.Options) report.Simulation {
+	t.Helper()
+	p := plan(t, src)
+	out, err := simulate.Run(p, f, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return report.Simulation{Name: "a-replay", Plan: p, Outcome: out, BadFrom: -1}
+}
+
+func text(t *testing.T, r interface {
+	Text(w *bytes.Buffer) error
+}) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.Bytes()
+}
+
+// styled fixes a report's style.
+type styled struct {
+	write func(*bytes.Buffer) error
+}
+
+func (s styled) Text(w *bytes.Buffer) error { return s.write(w) }
+
+func draw(s report.Simulation, style report.Style) styled {
+	return styled{func(b *bytes.Buffer) error { return s.Text(b, style) }}
+}
+
+func TestTextOfASimulation(t *testing.T) {
+	tripped := run(t, shop, feed(t, 80, 40), simulate.Options{Faults: []time.Duration{40 * time.Minute}})
+	tripped.BadFrom = 40
+	tripped.About = "Three violations in minute 40."
+	tripped.Recorded = &report.RecordedShare{Share: 0.1, Known: true}
+	tripped.Expectations = []report.Expectation{
+		{Want: "40 CLOSED -> OPEN violations", Got: "40 CLOSED -> OPEN violations", OK: true},
+		{Want: "never OPEN", Got: "OPEN at minute 40", OK: false},
+	}
+	healthy := run(t, shop, feed(t, 120), simulate.Options{})
+	for _, tc := range []struct {
+		name  string
+		sim   report.Simulation
+		style report.Style
+	}{
+		{"tripped", tripped, report.Style{}},
+		{"tripped-color", tripped, report.Style{Color: true}},
+		{"tripped-40-columns", tripped, report.Style{Width: 40}},
+		{"tripped-120-columns", tripped, report.Style{Width: 120}},
+		{"complete", healthy, report.Style{}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			golden(t, tc.name+".txt", text(t, draw(tc.sim, tc.style)))
+		})
+	}
+}
+
+// TestTheTimelineFitsTheTerminal holds the two drawn rows to the width given.
+func TestTheTimelineFitsTheTerminal(t *testing.T) {
+	sim := run(t, shop, feed(t, 1000, 500), simulate.Options{})
+	for _, width := range []int{40, 60, 80, 200} {
+		for line := range strings.Lines(string(text(t, draw(sim, report.Style{Width: width})))) {
+			if strings.HasPrefix(line, "  breaker") || strings.HasPrefix(line, "  share  ") && strings.Contains(line, "...") {
+				if n := len(strings.TrimRight(line, "\n")); n > width {
+					t.Errorf("width %d: a row of %d columns: %q", width, n, line)
+				}
+			}
+			if strings.HasPrefix(line, "  breaker") && !strings.Contains(line, "x") {
+				t.Errorf("width %d: a trip of six minutes is not to be seen in %q", width, line)
+			}
+		}
+	}
+}
+
+func TestJSONOfASimulation(t *testing.T) {
+	sim := run(t, shop, feed(t, 80, 40), simulate.Options{Faults: []time.Duration{40 * time.Minute}})
+	b, err := json.MarshalIndent(sim.JSON(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "tripped.json", append(b, '\n'))
+}
+
+// TestListsAreNeverNull: a reader may range over every list of the document.
+func TestListsAreNeverNull(t *testing.T) {
+	sim := run(t, shop, feed(t, 3), simulate.Options{})
+	b, err := json.Marshal(sim.JSON())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, key := range []string{"events", "rollbacks", "expectations", "decisions"} {
+		if strings.Contains(string(b), `"`+key+`":null`) {
+			t.Errorf("%s is null", key)
+		}
+	}
+}
+
+func TestAComparisonShowsWhatDiffers(t *testing.T) {
+	lax := shop + "  metrics:\n    fast_layer: { violation_limit: 30 }\n"
+	left := run(t, shop, feed(t, 80, 40), simulate.Options{})
+	right := run(t, lax, feed(t, 80, 40), simulate.Options{})
+	c := report.Comparison{Name: "a-replay", LeftConfig: "canary.yaml", RightConfig: "lax.yaml", Left: left.Outcome, Right: right.Outcome}
+	golden(t, "against.txt", text(t, styled{func(b *bytes.Buffer) error { return c.Text(b, report.Style{}) }}))
+	same := report.Comparison{Name: "a-replay", Left: left.Outcome, Right: left.Outcome}
+	if got := same.Changes(); len(got) != 0 {
+		t.Errorf("a replay differs from itself: %v", got)
+	}
+}
+
+func TestDistributionsOfRuns(t *testing.T) {
+	delay := 3 * time.Minute
+	week := 7 * 24 * time.Hour
+	results := []simulate.Result{
+		{Seed: 1, Length: week, Trips: 1, Delay: &delay, Exposure: 300, Locked: true},
+		{Seed: 2, Length: week, Trips: 2, FalseTrips: 1, Delay: new(5 * time.Minute), Exposure: 500},
+		{Seed: 3, Length: week, Completed: true},
+	}
+	r := report.Runs{Name: "drawn", Seed: 1, Fault: true, Batch: simulate.BatchOf(results)}
+	golden(t, "runs.txt", text(t, styled{func(b *bytes.Buffer) error { return r.Text(b, report.Style{}) }}))
+	b, err := json.MarshalIndent(r.JSON(), "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden(t, "runs.json", append(b, '\n'))
+}
+
+// TestNoFalseTripIsABoundNotZero: nothing seen in M weeks is "below 3/M".
+func TestNoFalseTripIsABoundNotZero(t *testing.T) {
+	b := simulate.BatchOf([]simulate.Result{{Length: 30 * 7 * 24 * time.Hour}})
+	r := report.Runs{Name: "quiet", Seed: 1, Batch: b}
+	got := string(text(t, styled{func(b *bytes.Buffer) error { return r.Text(b, report.Style{}) }}))
+	if !strings.Contains(got, "false trips      0, below 0.1 a week") {
+		t.Errorf("got %s", got)
+	}
+}
+
+func TestJUnitHasACaseAnExpectation(t *testing.T) {
+	var b bytes.Buffer
+	err := report.JUnit(&b, []report.Suite{
+		{Name: "one", Expectations: []report.Expectation{{Want: "a <b> & c", OK: true}, {Want: "d", Got: "e"}}},
+		{Name: "bare"},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var doc struct {
+		Tests    int `xml:"tests,attr"`
+		Failures int `xml:"failures,attr"`
+		Suites   []struct {
+			Name  string `xml:"name,attr"`
+			Cases []struct {
+				Name    string  `xml:"name,attr"`
+				Failure *string `xml:"failure"`
+			} `xml:"testcase"`
+		} `xml:"testsuite"`
+	}
+	if err := xml.Unmarshal(b.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	if doc.Tests != 3 || doc.Failures != 1 || len(doc.Suites) != 2 || doc.Suites[0].Cases[0].Name != "a <b> & c" || doc.Suites[0].Cases[1].Failure == nil {
+		t.Errorf("read back as %+v", doc)
+	}
+}

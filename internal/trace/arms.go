@@ -1,0 +1,107 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// maxArms bounds the number of versions told apart: more of them are a column
+// that holds no versions.
+const maxArms = 64
+
+// armNames finds the arm of a row. Arms are small numbers in hot loops.
+type armNames struct {
+	mapped map[string]release.Arm
+	merge  bool // every row is of one arm
+	most   int
+	index  map[string]int
+	arms   []release.Arm
+	others []string // versions that were left out, for messages
+}
+
+// leftOut is the index of a row that belongs to no arm asked for.
+const leftOut = -1
+
+// newArmNames finds arms for records, which are merged as they are counted.
+func newArmNames(opt *Options) *armNames {
+	return &armNames{mapped: opt.Arms, merge: opt.MergeArms, most: maxArms, index: make(map[string]int)}
+}
+
+// newWindowArms finds arms for windows, which are merged at the end: until
+// then two versions' windows of the same minute are not one window twice.
+func newWindowArms(opt *Options) *armNames {
+	a := newArmNames(opt)
+	if a.merge {
+		a.merge, a.most = false, 1<<16
+	}
+	return a
+}
+
+// of returns the arm of a row: what --arm says of its arm, version or model,
+// in this order, else its arm or version as it stands, else all. Where --arm
+// names versions, rows of others are left out.
+func (a *armNames) of(r *row) (int, error) {
+	if a.merge && len(a.mapped) == 0 {
+		return a.intern(string(release.All))
+	}
+	var name []byte
+	for _, f := range [...]Field{FieldArm, FieldVersion, FieldModel} {
+		text, err := r.text(f)
+		if err != nil {
+			return 0, err
+		}
+		if len(text) == 0 {
+			continue
+		}
+		if arm, ok := a.mapped[string(text)]; ok {
+			return a.intern(string(arm))
+		}
+		if f == FieldModel {
+			break
+		}
+		if arm := release.Arm(text); arm == release.Stable || arm == release.Canary {
+			return a.intern(string(arm))
+		}
+		if name == nil {
+			name = text
+		}
+	}
+	switch {
+	case len(a.mapped) > 0:
+		a.leave(name)
+		return leftOut, nil
+	case name == nil:
+		return a.intern(string(release.All))
+	}
+	if i, ok := a.index[string(name)]; ok {
+		return i, nil
+	}
+	return a.intern(string(name))
+}
+
+func (a *armNames) intern(name string) (int, error) {
+	if a.merge {
+		name = string(release.All)
+	}
+	if i, ok := a.index[name]; ok {
+		return i, nil
+	}
+	if len(a.arms) == a.most {
+		return 0, &InputError{
+			Msg:    fmt.Sprintf("more than %d different versions, %s among them", a.most, printable(name)),
+			Advice: "say which are which with --arm stable=VERSION --arm canary=VERSION, or --arm all",
+		}
+	}
+	a.index[name] = len(a.arms)
+	a.arms = append(a.arms, release.Arm(name))
+	return len(a.arms) - 1, nil
+}
+
+// leave remembers the name of a version that is left out.
+func (a *armNames) leave(name []byte) {
+	if len(a.others) < maxArms && !slices.Contains(a.others, string(name)) {
+		a.others = append(a.others, string(name))
+	}
+}

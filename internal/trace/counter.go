@@ -1,0 +1,416 @@
+package trace
+
+import (
+	"cmp"
+	"fmt"
+	"hash/maphash"
+	"math/big"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// counter counts records into windows per arm, aligned to the epoch. Every sum
+// is an integer, so the order of the records does not matter.
+type counter struct {
+	opt  *Options
+	data *Data
+	arms *armNames
+
+	span    int64
+	tallies map[tallyKey]*tally
+	last    *tally // where the record before went
+	lastKey tallyKey
+
+	seed      maphash.Seed
+	latencies shelf
+	digests   shelf
+
+	sparse [2][]flagUse // by arm: how violation and transfer are logged
+
+	first, last0 int64 // times of the first and last record
+	unsure       int64 // records that came too late to be compared with those before
+	unranked     int64 // windows without a p99 because of memory
+	unflagged    [2]int64
+}
+
+type tallyKey struct {
+	t   int64
+	arm int
+}
+
+// flagUse says whether a flag was ever logged as true and as false.
+type flagUse struct{ yes, no bool }
+
+// tally is what is known of one arm in one window.
+type tally struct {
+	t   int64
+	arm int
+
+	total, judged, solved int64
+	solvedSeen            bool     // some record had the field, if only as null
+	flags                 [2]int64 // violations, transfers
+	flagged               [2]int64 // records that say whether they are one
+
+	priced         int64  // records with a cost
+	costHi, costLo uint64 // their sum, in nano-USD
+
+	latency []float64
+	p99     float64
+	ranked  ranking
+	inSpeed place // among the tallies that hold latencies
+
+	digests  digestSet
+	noDigest bool // digests were given up to save memory
+	inSeen   place
+}
+
+// ranking says where a tally's p99 stands.
+type ranking uint8
+
+const (
+	open99  ranking = iota // latencies are held
+	sealed                 // p99 is final, the latencies are gone
+	lost99                 // a latency came too late, or there was no room: no p99
+	never99                // no latency at all
+)
+
+func newCounter(opt *Options, data *Data) *counter {
+	return &counter{
+		opt: opt, data: data, arms: newArmNames(opt),
+		span:      int64(opt.recordSpan()),
+		tallies:   make(map[tallyKey]*tally),
+		seed:      maphash.MakeSeed(),
+		latencies: shelf{most: opt.MaxLatencies},
+		digests:   shelf{most: opt.MaxHashes},
+		first:     maxTime, last0: -maxTime,
+	}
+}
+
+// record is a row read as a record.
+type record struct {
+	solved, judged bool
+	flags, flagged [2]bool
+	cost           int64 // nano-USD
+	priced         bool
+	latency        float64
+	timed          bool
+	odd            int64 // figures that were not finite
+}
+
+// flagFields are the fields of a tally's flags.
+var flagFields = [2]Field{FieldViolation, FieldTransfer}
+
+// add counts a row that starts at t. A *badRow leaves everything as it was.
+func (c *counter) add(p *plan, r *row, t int64) error {
+	rec, err := readRecord(p, r)
+	if err != nil {
+		return err
+	}
+	arm, err := c.arms.of(r)
+	if err != nil {
+		return err
+	}
+	if arm == leftOut {
+		c.data.LeftOut++
+		return nil
+	}
+	tl := c.tally(t, arm)
+	if c.duplicate(tl, r) {
+		return nil
+	}
+	c.data.NonFinite += rec.odd
+	c.first, c.last0 = min(c.first, t), max(c.last0, t)
+	tl.total++
+	tl.solvedSeen = tl.solvedSeen || r.cells[FieldSolved].kind != absent
+	if rec.judged {
+		tl.judged++
+	}
+	if rec.solved {
+		tl.solved++
+	}
+	c.flag(tl, &rec)
+	if rec.priced {
+		tl.priced++
+		var carry uint64
+		tl.costLo, carry = bits.Add64(tl.costLo, uint64(rec.cost), 0)
+		tl.costHi += carry
+	}
+	if rec.timed {
+		c.time(tl, rec.latency)
+	}
+	return nil
+}
+
+func readRecord(p *plan, r *row) (rec record, err error) {
+	if rec.solved, rec.judged, err = r.flag(FieldSolved); err != nil {
+		return rec, err
+	}
+	for i, f := range flagFields {
+		if rec.flags[i], rec.flagged[i], err = r.flag(f); err != nil {
+			return rec, err
+		}
+	}
+	n, fig, err := r.number(FieldCostUSD)
+	if err != nil {
+		return rec, err
+	}
+	switch fig {
+	case nonFinite:
+		rec.odd++
+	case finite:
+		if rec.cost, err = nanoDollars(n, p.unit[FieldCostUSD], r.cells[FieldCostUSD].text); err != nil {
+			return rec, err
+		}
+		rec.priced = true
+	}
+	rec.latency, fig, err = r.measure(FieldLatency, millis(p.unit[FieldLatency]))
+	rec.timed = fig == finite
+	if fig == nonFinite {
+		rec.odd++
+	}
+	return rec, err
+}
+
+// maxCost bounds what one request may cost, in nano-USD: a million dollars.
+const maxCost = 1_000_000_000_000_000
+
+func nanoDollars(n number, u Unit, text []byte) (int64, error) {
+	if n.negative() {
+		return 0, badField(FieldCostUSD, "%s is negative", quote(text))
+	}
+	v, ok := n.round(9 + u.exp())
+	if !ok || v > maxCost {
+		return 0, badField(FieldCostUSD, "%s is more than a million dollars for one request", quote(text))
+	}
+	return v, nil
+}
+
+// millis is the power of ten that turns a unit into milliseconds.
+func millis(u Unit) int {
+	if u == NoUnit {
+		return 0
+	}
+	return 3 + u.exp()
+}
+
+// tally returns the tally for a time and arm.
+func (c *counter) tally(t int64, arm int) *tally {
+	key := tallyKey{floorTo(t, c.span), arm}
+	if c.last != nil && key == c.lastKey {
+		return c.last
+	}
+	tl := c.tallies[key]
+	if tl == nil {
+		tl = &tally{t: key.t, arm: arm, ranked: never99}
+		c.tallies[key] = tl
+	}
+	c.last, c.lastKey = tl, key
+	c.latencies.touch(&tl.inSpeed)
+	c.digests.touch(&tl.inSeen)
+	return tl
+}
+
+// floorTo rounds t down to a multiple of span.
+func floorTo(t, span int64) int64 {
+	m := t % span
+	if m < 0 {
+		m += span
+	}
+	return t - m
+}
+
+// duplicate reports whether the row was counted before: a request that carries
+// an id, byte for byte, in the same window.
+func (c *counter) duplicate(tl *tally, r *row) bool {
+	if tl.noDigest {
+		c.unsure++
+		return false
+	}
+	digest := maphash.Bytes(c.seed, r.raw)
+	if tl.digests.has(digest) {
+		if r.cells[FieldUserID].present() || r.cells[FieldConversationID].present() {
+			c.data.Duplicates++
+			return true
+		}
+		c.data.Identical++
+		return false
+	}
+	tl.digests.add(digest)
+	c.digests.put(&tl.inSeen, tl)
+	for c.digests.full() {
+		old := c.digests.drop()
+		old.digests, old.noDigest = digestSet{}, true
+	}
+	return false
+}
+
+func (c *counter) flag(tl *tally, rec *record) {
+	for i := range flagFields {
+		for len(c.sparse[i]) <= tl.arm {
+			c.sparse[i] = append(c.sparse[i], flagUse{})
+		}
+		use := &c.sparse[i][tl.arm]
+		if !rec.flagged[i] {
+			continue
+		}
+		tl.flagged[i]++
+		if rec.flags[i] {
+			tl.flags[i]++
+			use.yes = true
+		} else {
+			use.no = true
+		}
+	}
+}
+
+// time keeps a latency. When there are too many, the tallies that were not
+// touched for longest are ranked and let go.
+func (c *counter) time(tl *tally, ms float64) {
+	switch tl.ranked {
+	case sealed:
+		tl.ranked = lost99
+		c.data.Late++
+		return
+	case lost99:
+		c.data.Late++
+		return
+	}
+	tl.ranked = open99
+	tl.latency = append(tl.latency, ms)
+	c.latencies.put(&tl.inSpeed, tl)
+	for c.latencies.full() {
+		old := c.latencies.drop()
+		if old == tl { // alone it fills all the room there is
+			old.ranked, old.latency = lost99, nil
+			return
+		}
+		old.seal()
+	}
+}
+
+// seal ranks the latencies and lets them go.
+func (tl *tally) seal() {
+	if tl.ranked != open99 {
+		return
+	}
+	slices.Sort(tl.latency)
+	tl.p99 = tl.latency[nearestRank99(len(tl.latency))]
+	tl.ranked, tl.latency = sealed, nil
+}
+
+// nearestRank99 is the index of the ceil(0.99 n)-th smallest of n > 0 values.
+func nearestRank99(n int) int { return (99*n+99)/100 - 1 }
+
+// finish turns the tallies into windows.
+func (c *counter) finish(f *feed) {
+	d := c.data
+	if c.first <= c.last0 {
+		d.First, d.Last = instantOf(c.first), instantOf(c.last0)
+	}
+	tallies := make([]*tally, 0, len(c.tallies))
+	for _, tl := range c.tallies {
+		tallies = append(tallies, tl)
+	}
+	slices.SortFunc(tallies, func(a, b *tally) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.arm, b.arm)) })
+	for _, tl := range tallies {
+		tl.seal()
+		if tl.total > 0 {
+			d.Windows = append(d.Windows, c.window(tl))
+		}
+	}
+	c.relateCosts()
+	c.notes(f)
+}
+
+func (c *counter) window(tl *tally) release.Window {
+	w := release.Window{
+		T: instantOf(tl.t), Span: time.Duration(c.span), Arm: c.arms.arms[tl.arm],
+		Total: tl.total, Judged: tl.judged, Solved: tl.solved, Violations: tl.flags[0], Transfers: tl.flags[1],
+	}
+	if tl.solvedSeen {
+		w.Known |= release.HasSolved
+	}
+	for i, has := range [2]release.Figures{release.HasViolations, release.HasTransfers} {
+		use := c.sparse[i][tl.arm]
+		if tl.flagged[i] > 0 || use.yes && !use.no {
+			w.Known |= has
+		}
+		if tl.flagged[i] > 0 && use.no {
+			c.unflagged[i] += tl.total - tl.flagged[i]
+		}
+	}
+	if tl.priced > 0 {
+		w.CostMean, _ = new(big.Rat).SetFrac(tl.costSum(), new(big.Int).Mul(big.NewInt(tl.priced), big.NewInt(1e9))).Float64()
+		w.Known |= release.HasCostMean
+	}
+	switch tl.ranked {
+	case sealed:
+		w.P99MS = tl.p99
+		w.Known |= release.HasP99
+	case lost99:
+		c.unranked++
+	}
+	return w
+}
+
+func (tl *tally) costSum() *big.Int {
+	sum := new(big.Int).SetUint64(tl.costHi)
+	return sum.Lsh(sum, 64).Add(sum, new(big.Int).SetUint64(tl.costLo))
+}
+
+// relateCosts gives each canary window its cost as a ratio to stable's in the
+// same window, exact until the last rounding.
+func (c *counter) relateCosts() {
+	stable, ok := c.arms.index[string(release.Stable)]
+	if !ok {
+		return
+	}
+	for i := range c.data.Windows {
+		w := &c.data.Windows[i]
+		if w.Arm != release.Canary {
+			continue
+		}
+		own := c.tallies[tallyKey{w.T.UnixNano(), c.arms.index[string(release.Canary)]}]
+		base := c.tallies[tallyKey{w.T.UnixNano(), stable}]
+		if base == nil || own.priced == 0 || base.priced == 0 || base.costSum().Sign() == 0 {
+			continue
+		}
+		num := new(big.Int).Mul(own.costSum(), big.NewInt(base.priced))
+		den := new(big.Int).Mul(base.costSum(), big.NewInt(own.priced))
+		w.Cost, _ = new(big.Rat).SetFrac(num, den).Float64()
+		w.Known |= release.HasCost
+	}
+}
+
+// notes says what the user should know about how the records were counted.
+func (c *counter) notes(f *feed) {
+	for i, field := range flagFields {
+		for arm, use := range c.sparse[i] {
+			if use.yes && !use.no {
+				f.note("%s is only ever logged as true%s: a record without it counts as none", field, ofArm(c.arms, arm))
+			}
+		}
+		if c.unflagged[i] > 0 {
+			f.note("%d records do not say %s though others in their window do; they count as none", c.unflagged[i], field)
+		}
+	}
+	if c.data.Late > 0 {
+		f.note("%d latencies came after their window had been put aside to save memory; those windows have no p99", c.data.Late)
+	}
+	if c.unranked > 0 {
+		f.note("%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows", c.unranked)
+	}
+	if c.unsure > 0 {
+		f.note("%d records came too long after others of their window to be compared with them; duplicates among them were counted", c.unsure)
+	}
+}
+
+func ofArm(a *armNames, i int) string {
+	if len(a.arms) == 1 {
+		return ""
+	}
+	return fmt.Sprintf(" for %s", printable(string(a.arms[i])))
+}

@@ -1,0 +1,230 @@
+package trace
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// sample is an input whose every damage is tried.
+type sample struct {
+	text string
+	opt  Options
+	rows int64 // what its windows sum up to
+	ends func(cut string) string
+}
+
+// samples are inputs of every format. ends gives the part of a cut input that
+// is whole: the figures of a cut input must be those, or something is said.
+func samples(t testing.TB) map[string]sample {
+	upToNewline := func(cut string) string { return cut[:strings.LastIndexByte(cut, '\n')+1] }
+	lineOrObject := func(cut string) string {
+		if strings.HasSuffix(cut, "}") && strings.Count(cut, "{") == strings.Count(cut, "}") {
+			return cut
+		}
+		return upToNewline(cut)
+	}
+	answer := fmt.Sprintf(answerOf, `{"metric":{"version":"canary"},"values":[[1777852860,"10"],[1777852920,"12"],[1777852980,"7"]]}`)
+	nothing := func(string) string { return "" }
+	return map[string]sample{
+		"JSON lines": {recordLines + recordLines[:len(recordLines)-1], Options{}, 8, lineOrObject},
+		"CSV":        {recordCSV, Options{}, 4, upToNewline},
+		"windows":    {fiveMinutes, Options{}, 190, upToNewline},
+		"JSON array": {"[" + strings.ReplaceAll(strings.TrimSpace(recordLines), "\n", ",") + "]\n", Options{}, 4, nothing},
+		"Prometheus": {answer, options(t, "total=value"), 29, nothing},
+	}
+}
+
+func zipped(t testing.TB, text string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	for part := range strings.SplitAfterSeq(text, "\n") { // a member a line
+		z := gzip.NewWriter(&b)
+		if _, err := z.Write([]byte(part)); err != nil {
+			t.Fatal(err)
+		}
+		if err := z.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+func zstded(t testing.TB, text string) []byte {
+	t.Helper()
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := len(text) / 2
+	return z.EncodeAll([]byte(text[half:]), z.EncodeAll([]byte(text[:half]), nil)) // two frames
+}
+
+// Whatever byte a file is cut at: an error, a counted bad line, a note, or the
+// very figures of the rows that are whole.
+func TestAFileCutAtAnyByteIsNeverWrongInSilence(t *testing.T) {
+	for name, s := range samples(t) {
+		t.Run(name, func(t *testing.T) {
+			s.opt.MaxBad = anyBad
+			for n := range len(s.text) {
+				cut := s.text[:n]
+				got, err := read(cut, s.opt)
+				if err != nil || got.Bad > 0 || noted(got, "the last line has no newline") {
+					continue
+				}
+				want, err := read(s.ends(cut), s.opt)
+				if err != nil || table(got.Windows) != table(want.Windows) {
+					whole, _ := read(s.text, s.opt)
+					if table(got.Windows) != table(whole.Windows) {
+						t.Errorf("cut at %d of %d: %v\n%s", n, len(s.text), err, table(got.Windows))
+					}
+				}
+			}
+		})
+	}
+}
+
+func TestCompressedFilesAreReadWholeOrRefused(t *testing.T) {
+	for name, s := range samples(t) {
+		want := table(mustRead(t, s.text, s.opt).Windows)
+		for kind, packed := range map[string][]byte{"gzip": zipped(t, s.text), "zstd": zstded(t, s.text)} {
+			t.Run(name+" "+kind, func(t *testing.T) {
+				if got := table(mustRead(t, string(packed), s.opt).Windows); got != want {
+					t.Fatalf("got\n%swant\n%s", got, want)
+				}
+				s.opt.MaxBad = anyBad
+				silent := 0
+				for n := range packed {
+					if d, err := read(string(packed[:n]), s.opt); err == nil && d.Bad == 0 && table(d.Windows) != want {
+						silent++ // a cut between two members or frames cannot be seen
+					}
+				}
+				if members := strings.Count(s.text, "\n") + 1; silent > members {
+					t.Errorf("%d cuts of %d pass in silence, there are %d members", silent, len(packed), members)
+				}
+				for n := range packed {
+					for _, flip := range []byte{0x01, 0x80, 0xff} {
+						damaged := bytes.Clone(packed)
+						damaged[n] ^= flip
+						if d, err := read(string(damaged), s.opt); err == nil && d.Bad == 0 && table(d.Windows) != want && n > 3 {
+							t.Errorf("byte %d of %d flipped by %#x: read in silence", n, len(packed), flip)
+						}
+					}
+				}
+			})
+		}
+	}
+}
+
+func TestACutCompressedFileSaysSo(t *testing.T) {
+	packed := zipped(t, recordLines)
+	_, err := read(string(packed[:len(packed)-5]), Options{})
+	if err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Error(err)
+	}
+	packed = zstded(t, recordLines)
+	_, err = read(string(packed[:len(packed)-5]), Options{})
+	if err == nil || !strings.Contains(err.Error(), "cut off") {
+		t.Error(err)
+	}
+	packed[len(packed)-1] ^= 1
+	if _, err = read(string(packed), Options{}); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Error(err)
+	}
+	if _, err = read(string(zipped(t, string(zipped(t, recordLines)))), Options{}); err == nil || !strings.Contains(err.Error(), "compress once") {
+		t.Error(err)
+	}
+}
+
+// Whatever byte is flipped: no panic, and no row is lost in silence.
+func TestAFileWithAnyByteFlippedLosesNoRowInSilence(t *testing.T) {
+	for name, s := range samples(t) {
+		t.Run(name, func(t *testing.T) {
+			s.opt.MaxBad = anyBad
+			for n := range len(s.text) {
+				for bit := range 8 {
+					damaged := []byte(s.text)
+					damaged[n] ^= 1 << bit
+					d, err := read(string(damaged), s.opt)
+					if err != nil || d.Bad > 0 || d.Duplicates > 0 || s.rows > 100 {
+						continue
+					}
+					if total := totalOf(d.Windows); total != s.rows && name != "Prometheus" {
+						t.Errorf("byte %d, bit %d: %d of %d requests\n%s", n, bit, total, s.rows, damaged)
+					}
+				}
+			}
+		})
+	}
+}
+
+func totalOf(windows []release.Window) (total int64) {
+	for _, w := range windows {
+		total += w.Total
+	}
+	return total
+}
+
+// checkAccount is what holds of every input: rows are good or bad, and every
+// window can be.
+func checkAccount(t *testing.T, d *Data, err error) {
+	t.Helper()
+	if d.Rows != d.Good+d.Bad {
+		t.Fatalf("%d rows, %d good, %d bad", d.Rows, d.Good, d.Bad)
+	}
+	if err != nil {
+		return
+	}
+	for i, w := range d.Windows {
+		if w.Judged > w.Total || w.Solved > w.Judged || w.Total < 0 || w.Solved < 0 || w.Span <= 0 || w.Known&^d.Supplied != 0 {
+			t.Fatalf("%+v", w)
+		}
+		if i > 0 && w.T.Before(d.Windows[i-1].T) {
+			t.Fatal("not sorted")
+		}
+		if w.T.Before(d.First.Add(-w.Span)) || w.T.After(d.Last) {
+			t.Fatalf("%s outside %s to %s", w.T, d.First, d.Last)
+		}
+	}
+	again, err := read(asCSV(d.Windows), Options{SumDuplicates: true})
+	if err != nil || table(again.Windows) != table(d.Windows) {
+		t.Fatalf("does not read back: %v\n%s", err, asCSV(d.Windows))
+	}
+}
+
+func fuzzRead(f *testing.F, maps string, seeds ...string) {
+	for _, s := range seeds {
+		f.Add([]byte(s), false)
+	}
+	opt := options(f, maps)
+	opt.MaxBad = anyBad
+	f.Fuzz(func(t *testing.T, text []byte, merge bool) {
+		opt := opt
+		if merge {
+			opt.MergeArms, opt.Span = true, 600e9
+		}
+		d, err := ReadFiles(context.Background(), []string{"-"}, bytes.NewReader(text), opt, nil)
+		checkAccount(t, d, err)
+	})
+}
+
+func FuzzJSONL(f *testing.F) {
+	fuzzRead(f, "", recordLines, recordLines[:100], `[{"ts":1777852800,"solved":1}]`, `{"t":"2026-05-04T00:00:00Z","span":"1m","total":5,"solved":4}`,
+		"{\"ts\":\"2026-05-04T00:00:00Z\",\"\\u0061rm\":\"\xff\",\"violation\":true,\"violation\":null}")
+}
+
+func FuzzCSV(f *testing.F) {
+	fuzzRead(f, "", recordCSV, fiveMinutes, "ts\n1777852800\n", "t,total,solved\n2026-05-04 00:00:00,5,4\n2026-05-04 00:01:00,5,4\n", "a,\"b\"\"\n\",c\n1,2,3\n")
+}
+
+func FuzzPrometheus(f *testing.F) {
+	fuzzRead(f, "total=value", fmt.Sprintf(answerOf, `{"metric":{"version":"canary"},"values":[[1777852860.5,"10"],[1777852920,"NaN"],[1777852980,"7"]]}`),
+		`{"status":"error","errorType":"bad_data","error":"x"}`, fmt.Sprintf(answerOf, ""))
+}

@@ -1,0 +1,90 @@
+package trace
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Kind says what the rows of a feed are.
+type Kind uint8
+
+// The kinds of feed. The zero value is a feed of which no row could be read.
+const (
+	Unknown Kind = iota
+	// Records are single requests; they were counted into windows.
+	Records
+	// Windows were counted by somebody else.
+	Windows
+)
+
+// String returns the kind's name in files and output.
+func (k Kind) String() string {
+	switch k {
+	case Records:
+		return "records"
+	case Windows:
+		return "windows"
+	}
+	return "unknown"
+}
+
+// MarshalText implements [encoding.TextMarshaler].
+func (k Kind) MarshalText() ([]byte, error) { return []byte(k.String()), nil }
+
+// Data is a whole feed: its windows, and what was met on the way to them.
+type Data struct {
+	Kind    Kind
+	Windows []release.Window // by T, then arm
+
+	Rows     int64 // rows met, bad ones included, blank lines not
+	Good     int64 // rows that could be read as records or windows, duplicates included
+	Bad      int64 // rows that could not be read
+	BadLines []BadLine
+
+	Duplicates int64 // rows dropped: the same request or window a second time
+	Identical  int64 // records equal to another byte by byte, kept: nothing tells them apart from two requests
+	OutOfOrder int64 // rows older than one before them in the same file; handled
+	Late       int64 // records that came after their window was put aside to save memory; counted, but see Notes
+	NonFinite  int64 // figures that were NaN or infinite: missing, never compared
+	NoData     int64 // window rows without a total: gaps
+	LeftOut    int64 // rows of versions that no --arm named
+
+	// First and Last are the instants covered: the first and last record, or
+	// the start of the first and the end of the last window.
+	First, Last time.Time
+
+	// Span is the length of the windows, 0 where they differ.
+	Span time.Duration
+	// Partial lists merged windows that the rows cover only in part.
+	Partial []Partial
+	// Supplied is the union of the figures that the windows carry.
+	Supplied release.Figures
+	// Arms are the arms of Windows, sorted.
+	Arms []release.Arm
+	// Notes are sentences for the person at the terminal: what was guessed,
+	// dropped, or taken for something.
+	Notes []string
+	// Unused are the columns, or top-level keys of the first row, that mean
+	// nothing to canaryctl, in the order of the first file.
+	Unused []string
+}
+
+// BadLine is a row that could not be read. The first ten of a feed are kept,
+// and the last line of a file where it is cut off.
+type BadLine struct {
+	File    string `json:"file"` // "-" is standard input
+	Line    int64  `json:"line"` // 1 is the first; elements where the file is a JSON array
+	Message string `json:"message"`
+}
+
+// String returns file:line: message.
+func (b BadLine) String() string { return fmt.Sprintf("%s:%d: %s", b.File, b.Line, b.Message) }
+
+// Partial is a window of which the input covers only a part.
+type Partial struct {
+	T       time.Time
+	Arm     release.Arm
+	Covered time.Duration
+}

@@ -1,0 +1,183 @@
+package trace
+
+import "slices"
+
+// Field is something that canaryctl reads from a row.
+type Field uint8
+
+// The fields of records and windows (DESIGN section 5). Solved is true or
+// false in a record and a count in a window.
+const (
+	FieldTS Field = iota // start of a request
+	FieldT               // start of a window
+	FieldArm
+	FieldVersion
+	FieldModel
+	FieldUserID
+	FieldConversationID
+	FieldLatency
+	FieldCostUSD
+	FieldSolved
+	FieldViolation
+	FieldTransfer
+	FieldSpan
+	FieldTotal
+	FieldJudged
+	FieldViolations
+	FieldTransfers
+	FieldCost
+	FieldCostMean
+	FieldP99
+	numRead // the fields above are read; those below are known by name only
+
+	FieldScene Field = iota - 1
+	FieldSegment
+	FieldPromptVersion
+	FieldStatus
+	FieldTTFT
+	FieldITL
+	FieldInputTokens
+	FieldOutputTokens
+	FieldStreamAborted
+	FieldAttempt
+	FieldRetryAfter
+	FieldToolCalls
+	numFields
+)
+
+// valueKind is what a field's cells hold, and so which units they may have.
+type valueKind uint8
+
+const (
+	textValue valueKind = iota
+	instantValue
+	durationValue
+	countValue
+	flagValue
+	latencyValue
+	moneyValue
+	ratioValue
+)
+
+// units is the kind of unit that --map may give to a value.
+func (v valueKind) units() unitKind {
+	switch v {
+	case instantValue, durationValue, latencyValue:
+		return timeUnits
+	case moneyValue:
+		return moneyUnits
+	}
+	return noUnits
+}
+
+var fieldTable = [numFields]struct {
+	name  string
+	value valueKind
+	of    Kind // Records, Windows, or Unknown for both
+}{
+	FieldTS:             {"ts", instantValue, Records},
+	FieldT:              {"t", instantValue, Windows},
+	FieldArm:            {"arm", textValue, Unknown},
+	FieldVersion:        {"version", textValue, Unknown},
+	FieldModel:          {"model", textValue, Unknown},
+	FieldUserID:         {"user_id", textValue, Records},
+	FieldConversationID: {"conversation_id", textValue, Records},
+	FieldLatency:        {"latency_ms", latencyValue, Records},
+	FieldCostUSD:        {"cost_usd", moneyValue, Records},
+	FieldSolved:         {"solved", flagValue, Unknown},
+	FieldViolation:      {"violation", flagValue, Records},
+	FieldTransfer:       {"transfer", flagValue, Records},
+	FieldSpan:           {"span", durationValue, Windows},
+	FieldTotal:          {"total", countValue, Windows},
+	FieldJudged:         {"judged", countValue, Windows},
+	FieldViolations:     {"violations", countValue, Windows},
+	FieldTransfers:      {"transfers", countValue, Windows},
+	FieldCost:           {"cost", ratioValue, Windows},
+	FieldCostMean:       {"cost_mean", moneyValue, Windows},
+	FieldP99:            {"p99_ms", latencyValue, Windows},
+	FieldScene:          {"scene", textValue, Records},
+	FieldSegment:        {"segment", textValue, Records},
+	FieldPromptVersion:  {"prompt_version", textValue, Records},
+	FieldStatus:         {"status", textValue, Records},
+	FieldTTFT:           {"ttft_ms", latencyValue, Records},
+	FieldITL:            {"itl_ms", latencyValue, Records},
+	FieldInputTokens:    {"input_tokens", countValue, Records},
+	FieldOutputTokens:   {"output_tokens", countValue, Records},
+	FieldStreamAborted:  {"stream_aborted", flagValue, Records},
+	FieldAttempt:        {"attempt", countValue, Records},
+	FieldRetryAfter:     {"retry_after_ms", latencyValue, Records},
+	FieldToolCalls:      {"tool_calls", textValue, Records},
+}
+
+// String returns the field's name in files and in --map.
+func (f Field) String() string { return fieldTable[f].name }
+
+func (f Field) value() valueKind { return fieldTable[f].value }
+
+func fieldNamed(name string) (Field, bool) {
+	for f := range numFields {
+		if fieldTable[f].name == name {
+			return f, true
+		}
+	}
+	return 0, false
+}
+
+// fieldNames lists the names of all fields, for messages.
+func fieldNames() []string {
+	names := make([]string, 0, numFields)
+	for f := range numFields {
+		names = append(names, f.String())
+	}
+	return names
+}
+
+// timeNames are the names under which a time is looked for, lower case, when
+// no row has ts or t and none is mapped; the first one present wins.
+var timeNames = []string{
+	"ts", "t", "timestamp", "@timestamp", "time", "datetime", "date_time", "start_time", "starttime", "created_at",
+	"unix_ts", "event_time", "request_time", "window_start",
+}
+
+// suggest returns the name nearest to word, or "" where none is near.
+func suggest(word string, names []string) string {
+	best, at := "", max(1, len(word)/3)+1
+	for _, name := range names {
+		if d := editDistance(word, name); d < at {
+			best, at = name, d
+		}
+	}
+	return best
+}
+
+// editDistance is the number of single-byte edits, swaps of neighbours
+// included, from a to b (optimal string alignment).
+func editDistance(a, b string) int {
+	prev2, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range prev {
+		prev[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		cur[0] = i
+		for j := 1; j <= len(b); j++ {
+			change := 1
+			if a[i-1] == b[j-1] {
+				change = 0
+			}
+			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				cur[j] = min(cur[j], prev2[j-2]+1)
+			}
+		}
+		prev2, prev, cur = prev, cur, prev2
+	}
+	return prev[len(b)]
+}
+
+// knows reports whether one of names is a field of records besides the time.
+func knowsRecordField(names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		f, ok := fieldNamed(n)
+		return ok && fieldTable[f].of != Windows && f != FieldTS
+	})
+}

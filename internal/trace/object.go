@@ -1,0 +1,196 @@
+package trace
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"unicode/utf8"
+)
+
+// objectReader takes the cells of a plan out of JSON objects. The plan is made
+// from the first object's keys.
+type objectReader struct {
+	bind   func(names []string) (*plan, error)
+	plan   *plan
+	flat   map[string][]Field // fields that are keys of the object itself
+	nested []column           // fields further in
+	noTime *NoTimeError       // the first object's, until one with a time comes
+}
+
+// fill reads an object, which must be valid JSON, into r. It returns a *badRow
+// where the row is no object or has no time.
+func (o *objectReader) fill(r *row, obj []byte) error {
+	if len(obj) == 0 || obj[0] != '{' {
+		return &badRow{"not a JSON object"}
+	}
+	if o.plan == nil {
+		if err := o.makePlan(obj); err != nil {
+			return err
+		}
+	}
+	eachMember(obj, func(key, value []byte) {
+		for _, f := range o.flat[string(key)] {
+			r.cells[f] = jsonCell(value)
+		}
+	})
+	for _, c := range o.nested {
+		if value, ok := findPath(obj, c.path); ok {
+			r.cells[c.field] = jsonCell(value)
+		}
+	}
+	return nil
+}
+
+func (o *objectReader) makePlan(obj []byte) error {
+	var names []string
+	seen := map[string]bool{}
+	eachMember(obj, func(key, _ []byte) {
+		if name := string(key); !seen[name] {
+			seen[name] = true
+			names = append(names, name)
+		}
+	})
+	p, err := o.bind(names)
+	if e, ok := errors.AsType[*NoTimeError](err); ok {
+		if o.noTime == nil {
+			o.noTime = e
+		}
+		return &badRow{"no time in it: " + list(names)}
+	}
+	if err != nil {
+		return err
+	}
+	o.plan, o.noTime = p, nil
+	o.flat = make(map[string][]Field)
+	for _, c := range p.columns {
+		if len(c.path) == 1 {
+			o.flat[c.path[0]] = append(o.flat[c.path[0]], c.field)
+		} else {
+			o.nested = append(o.nested, c)
+		}
+	}
+	return nil
+}
+
+// findPath looks a path up in an object: the longest literal key first, then
+// the keys inside it.
+func findPath(obj []byte, path Path) ([]byte, bool) {
+	if len(obj) == 0 || obj[0] != '{' {
+		return nil, false
+	}
+	for n := len(path); n > 0; n-- {
+		value, ok := member(obj, strings.Join(path[:n], "."))
+		if ok && n < len(path) {
+			value, ok = findPath(value, path[n:])
+		}
+		if ok {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+// member returns the value of a key, the last one where it is there twice.
+func member(obj []byte, name string) (value []byte, ok bool) {
+	eachMember(obj, func(k, v []byte) {
+		if string(k) == name {
+			value, ok = v, true
+		}
+	})
+	return value, ok
+}
+
+// jsonCell is a JSON value as a cell.
+func jsonCell(v []byte) cell {
+	switch v[0] {
+	case '"':
+		return scalarCell(jsonString(v))
+	case 'n':
+		return cell{kind: null}
+	case '{', '[':
+		return cell{kind: composite, text: v}
+	}
+	return cell{kind: scalar, text: v}
+}
+
+// jsonString decodes a valid JSON string with its quotes.
+func jsonString(v []byte) []byte {
+	inner := v[1 : len(v)-1]
+	for _, c := range inner {
+		if c == '\\' || c >= utf8.RuneSelf {
+			var s string
+			if err := json.Unmarshal(v, &s); err != nil {
+				return inner // unreachable for valid JSON
+			}
+			return []byte(s)
+		}
+	}
+	return inner
+}
+
+// eachMember calls f for every member of an object in order, with the key
+// decoded and the value as written. obj must be a valid JSON object: only then
+// is it enough to count quotes and brackets.
+func eachMember(obj []byte, f func(key, value []byte)) {
+	i := skipSpace(obj, 1)
+	for obj[i] != '}' {
+		end := stringEnd(obj, i)
+		key := jsonString(obj[i:end])
+		i = skipSpace(obj, skipSpace(obj, end)+1) // past the colon
+		end = valueEnd(obj, i)
+		f(key, obj[i:end])
+		i = skipSpace(obj, end)
+		if obj[i] == ',' {
+			i = skipSpace(obj, i+1)
+		}
+	}
+}
+
+func skipSpace(s []byte, i int) int {
+	for s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
+		i++
+	}
+	return i
+}
+
+// stringEnd returns the index after the string that starts at s[i].
+func stringEnd(s []byte, i int) int {
+	for i++; s[i] != '"'; i++ {
+		if s[i] == '\\' {
+			i++
+		}
+	}
+	return i + 1
+}
+
+// valueEnd returns the index after the value that starts at s[i].
+func valueEnd(s []byte, i int) int {
+	switch s[i] {
+	case '"':
+		return stringEnd(s, i)
+	case '{', '[':
+	default:
+		for ; i < len(s); i++ {
+			switch s[i] {
+			case ',', '}', ']', ' ', '\t', '\n', '\r':
+				return i
+			}
+		}
+		return i
+	}
+	for depth := 0; ; {
+		switch s[i] {
+		case '"':
+			i = stringEnd(s, i)
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']':
+			depth--
+			if depth == 0 {
+				return i + 1
+			}
+		}
+		i++
+	}
+}

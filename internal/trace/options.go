@@ -1,0 +1,91 @@
+package trace
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Options say how to read. The zero value reads canaryctl's own names.
+type Options struct {
+	Map  []Mapping              // other names and units; see [ParseMapping]
+	Arms map[string]release.Arm // value of arm, version or model -> arm; rows of other versions are left out
+	// MergeArms counts all rows as one arm, [release.All].
+	MergeArms bool
+
+	InputSpan time.Duration // span of window rows that carry none
+	Span      time.Duration // length of the windows wanted; 0: a minute for records, as they are for windows
+	Epoch     Unit          // unit of times that are numbers; NoUnit guesses and says so
+
+	// MaxBad is the largest share of bad rows that is accepted; the zero
+	// value means 1/1000.
+	MaxBad release.Ratio
+	// SumDuplicates adds up window rows of the same time and arm (several
+	// machines) instead of refusing them.
+	SumDuplicates bool
+
+	// MaxLatencies is the number of latencies held at once for exact
+	// percentiles (8 bytes each; 0: 8 million). Past it the windows not
+	// touched for longest are finished first.
+	MaxLatencies int
+	// MaxHashes is the number of row digests held at once to tell duplicates
+	// (up to 16 bytes each; 0: 2 million).
+	MaxHashes int
+}
+
+const (
+	defaultSpan         = time.Minute
+	defaultMaxLatencies = 8 << 20
+	defaultMaxHashes    = 2 << 20
+)
+
+var defaultMaxBad = release.Ratio{Num: 1, Den: 1000}
+
+// withDefaults fills in what the zero value means.
+func (o Options) withDefaults() Options {
+	if o.MaxBad.IsZero() {
+		o.MaxBad = defaultMaxBad
+	}
+	if o.MaxLatencies <= 0 {
+		o.MaxLatencies = defaultMaxLatencies
+	}
+	if o.MaxHashes <= 0 {
+		o.MaxHashes = defaultMaxHashes
+	}
+	return o
+}
+
+// recordSpan is the length of the windows that records are counted into.
+func (o *Options) recordSpan() time.Duration {
+	if o.Span > 0 {
+		return o.Span
+	}
+	return defaultSpan
+}
+
+// ParseArm reads one --arm: "all", which merges, or ARM=VALUE, which says that
+// VALUE of version, model or arm is that arm. It changes o.
+func (o *Options) ParseArm(s string) error {
+	if s == string(release.All) {
+		o.MergeArms = true
+		return nil
+	}
+	name, value, ok := strings.Cut(s, "=")
+	arm := release.Arm(name)
+	switch {
+	case !ok || value == "":
+		return &MappingError{Text: s, Msg: "want stable=VERSION, canary=VERSION or all"}
+	case arm != release.Stable && arm != release.Canary && arm != release.All:
+		return &MappingError{Text: s, Msg: fmt.Sprintf("%q is not an arm", name), Advice: "the arms are stable and canary"}
+	}
+	if before, taken := o.Arms[value]; taken && before != arm {
+		return &MappingError{Text: s, Msg: fmt.Sprintf("%q is %s already", value, before)}
+	}
+	if o.Arms == nil {
+		o.Arms = make(map[string]release.Arm)
+	}
+	o.Arms[value] = arm
+	return nil
+}

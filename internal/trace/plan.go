@@ -1,0 +1,197 @@
+package trace
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// plan says which columns of a file hold which fields. It is made once the
+// file's first names are known.
+type plan struct {
+	kind    Kind // Unknown: times without counts
+	time    Field
+	columns []column
+	missed  []column // mapped columns of which no row had a value yet
+	unit    [numFields]Unit
+	unused  []string
+	notes   []string
+}
+
+// column is a field that is looked for, and where.
+type column struct {
+	field  Field
+	path   Path
+	mapped bool // by the user: it should be there
+}
+
+func (p *plan) timeColumn() string {
+	for _, c := range p.columns {
+		if c.field == p.time {
+			return c.path.String()
+		}
+	}
+	return p.time.String()
+}
+
+// bind makes the plan for a file in which names are the columns or top-level
+// keys.
+func (o *Options) bind(file string, names []string) (*plan, error) {
+	p := &plan{}
+	mapped := o.mapped()
+	if err := p.findTime(file, mapped, names); err != nil {
+		return nil, err
+	}
+	p.findRest(mapped, names)
+	return p, nil
+}
+
+// bindPoints makes the plan for a Prometheus answer, whose time needs no
+// finding.
+func (o *Options) bindPoints(names []string) *plan {
+	p := &plan{}
+	p.set(FieldT, Path{"t"}, false, Milliseconds, true) // model.Time counts milliseconds
+	p.findRest(o.mapped(), names)
+	return p
+}
+
+func (o *Options) mapped() map[Field]Mapping {
+	mapped := make(map[Field]Mapping, len(o.Map))
+	for _, m := range o.Map {
+		mapped[m.Field] = m
+	}
+	return mapped
+}
+
+// findRest looks for all other fields of the plan's kind, under canaryctl's
+// own names where they are not mapped.
+func (p *plan) findRest(mapped map[Field]Mapping, names []string) {
+	for f := range numRead {
+		of := fieldTable[f].of
+		if p.kind == Unknown || f == FieldTS || f == FieldT || of != Unknown && of != p.kind {
+			continue
+		}
+		if m, ok := mapped[f]; ok {
+			p.add(column{f, m.Path, true}, m.Unit)
+		} else {
+			p.add(column{field: f, path: Path{f.String()}}, NoUnit)
+		}
+	}
+	p.noteUnits()
+	p.findUnused(names)
+}
+
+func (p *plan) add(c column, u Unit) {
+	p.columns = append(p.columns, c)
+	p.unit[c.field] = u
+	if c.mapped {
+		p.missed = append(p.missed, c)
+	}
+}
+
+// see strikes the mapped columns off that a row has.
+func (p *plan) see(r *row) {
+	if len(p.missed) > 0 {
+		p.missed = slices.DeleteFunc(p.missed, func(c column) bool { return r.cells[c.field].kind != absent })
+	}
+}
+
+// findTime settles where the time is and what the rows are: by --map, by
+// canaryctl's own names, or by a guess that is said.
+func (p *plan) findTime(file string, mapped map[Field]Mapping, names []string) error {
+	t, mappedT := mapped[FieldT]
+	ts, mappedTS := mapped[FieldTS]
+	_, counted := mapped[FieldTotal]
+	counted = counted || slices.Contains(names, FieldTotal.String())
+	switch {
+	case mappedT && mappedTS:
+		return &MappingError{Text: ts.String(), Msg: "ts and t are both mapped", Advice: "ts is the start of a request, t the start of a window; map one of them"}
+	case mappedT:
+		p.set(FieldT, t.Path, true, t.Unit, counted)
+	case mappedTS:
+		p.set(FieldTS, ts.Path, true, ts.Unit, true)
+	case slices.Contains(names, "t") && (counted || !slices.Contains(names, "ts")):
+		p.set(FieldT, Path{"t"}, false, NoUnit, counted)
+	case slices.Contains(names, "ts"):
+		p.set(FieldTS, Path{"ts"}, false, NoUnit, true)
+	default:
+		return p.guessTime(file, names, counted, mapped)
+	}
+	return nil
+}
+
+// set fixes the time's field and place. Without counts the rows have no kind.
+func (p *plan) set(f Field, path Path, mapped bool, u Unit, counts bool) {
+	p.time = f
+	p.add(column{f, path, mapped}, u)
+	if counts {
+		p.kind = fieldTable[f].of
+	}
+}
+
+// guessTime takes the first column with a usual name for the time. Rows are
+// windows if they have a total, and records if they have anything else that a
+// record has: a time and some value alone are neither.
+func (p *plan) guessTime(file string, names []string, counted bool, mapped map[Field]Mapping) error {
+	name, ok := timeName(names)
+	if !ok {
+		return &NoTimeError{File: file, Columns: names}
+	}
+	switch {
+	case counted:
+		p.set(FieldT, Path{name}, false, NoUnit, true)
+	default:
+		p.set(FieldTS, Path{name}, false, NoUnit, len(mapped) > 0 || knowsRecordField(names))
+	}
+	p.notes = append(p.notes, fmt.Sprintf("%s: the time is taken from %s, a guess from its name; --map %s=%s would settle it", file, printable(name), p.time, name))
+	return nil
+}
+
+func timeName(names []string) (string, bool) {
+	for _, want := range timeNames {
+		for _, n := range names {
+			if strings.ToLower(n) == want {
+				return n, true
+			}
+		}
+	}
+	return "", false
+}
+
+// otherUnits are endings of names that say a unit other than milliseconds.
+var otherUnits = []string{"_s", "_sec", "_secs", "_seconds", "_us", "_ns", "_micros", "_nanos", "_usec", "_nsec"}
+
+// noteUnits says in which unit a mapped latency is taken when its name says
+// another.
+func (p *plan) noteUnits() {
+	for _, c := range p.columns {
+		if !c.mapped || c.field.value() != latencyValue || p.unit[c.field] != NoUnit {
+			continue
+		}
+		name := strings.ToLower(c.path[len(c.path)-1])
+		if slices.ContainsFunc(otherUnits, func(e string) bool { return strings.HasSuffix(name, e) }) {
+			p.notes = append(p.notes, fmt.Sprintf("%s is taken as milliseconds though its name says otherwise; --map %s=%s:s would read seconds", c.path, c.field, c.path))
+		}
+	}
+}
+
+// findUnused lists the names that no field is read from, and says so of one
+// that is nearly a field's.
+func (p *plan) findUnused(names []string) {
+	var looked []string
+	for _, c := range p.columns {
+		looked = append(looked, c.path.String(), c.path[0])
+	}
+	for _, n := range names {
+		if slices.Contains(looked, n) {
+			continue
+		}
+		if f, ok := fieldNamed(n); ok && f >= numRead {
+			continue
+		}
+		p.unused = append(p.unused, n)
+		if near := suggest(n, fieldNames()); near != "" && len(n) > 3 && !slices.Contains(names, near) {
+			p.notes = append(p.notes, fmt.Sprintf("column %s is not used; did you mean %s?", printable(n), near))
+		}
+	}
+}

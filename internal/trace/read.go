@@ -1,0 +1,360 @@
+package trace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// keptBadLines is how many bad lines are kept for the user to see.
+const keptBadLines = 10
+
+// ReadFiles reads the files as one feed, whatever the order of their rows, and
+// returns its windows. "-" among the paths is stdin. progress, if not nil, is
+// called with the number of bytes of every read, before decompression.
+//
+// With an error it also returns what was gathered so far, for messages. Errors
+// are a [*NoTimeError], [*NoCountsError], [*NoSpanError], [*NoRowsError],
+// [*BadLinesError], [*MappingError], [*InputError], or the context's.
+func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, opt Options, progress func(bytes int64)) (*Data, error) {
+	f := newFeed(opt)
+	if err := sameFile(paths); err != nil {
+		return f.data, err
+	}
+	for _, path := range paths {
+		if err := f.readFile(ctx, path, stdin, progress); err != nil {
+			return f.data, err
+		}
+	}
+	return f.data, f.finish(paths)
+}
+
+// sameFile refuses a file named twice: its rows would count twice.
+func sameFile(paths []string) error {
+	var infos []os.FileInfo
+	for i, path := range paths {
+		if path == stdinName {
+			if slices.Contains(paths[:i], path) {
+				return &InputError{File: path, Msg: "standard input is named twice"}
+			}
+			continue
+		}
+		info, err := os.Stat(path)
+		if err != nil {
+			return &InputError{File: path, Err: bare(err)}
+		}
+		for _, before := range infos {
+			if os.SameFile(before, info) {
+				return &InputError{File: path, Msg: "is named twice"}
+			}
+		}
+		infos = append(infos, info)
+	}
+	return nil
+}
+
+// feed is all that is being read.
+type feed struct {
+	opt     Options
+	data    *Data
+	records *counter
+	windows *windowSet
+
+	pointless *NoCountsError // rows with times and nothing else
+	empty     []string       // files without anything in them
+}
+
+func newFeed(opt Options) *feed {
+	opt = opt.withDefaults()
+	f := &feed{opt: opt, data: &Data{}}
+	f.records = newCounter(&f.opt, f.data)
+	f.windows = newWindowSet(&f.opt, f.data)
+	return f
+}
+
+// fileRun is one file being read.
+type fileRun struct {
+	name   string
+	reader rowReader
+	plan   *plan
+	clock  clock
+	latest int64
+	rows   int64
+}
+
+func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progress func(int64)) error {
+	src, err := open(ctx, path, stdin, progress)
+	if err != nil {
+		return err
+	}
+	defer src.Close()
+	run := &fileRun{name: path, latest: -maxTime}
+	format, err := src.detect()
+	if errors.Is(err, io.EOF) {
+		f.empty = append(f.empty, path)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	run.reader = f.readerOf(format, src, run)
+	if err := f.drain(src, run); err != nil {
+		return err
+	}
+	f.noteFile(run)
+	return nil
+}
+
+// readerOf makes the reader of a format. Each asks for its plan once it has
+// seen the file's names.
+func (f *feed) readerOf(format format, src *source, run *fileRun) rowReader {
+	use := func(p *plan) *plan {
+		run.plan = p
+		run.clock = clock{unit: p.unit[p.time]}
+		if run.clock.unit == NoUnit {
+			run.clock.unit = f.opt.Epoch
+		}
+		if f.data.Unused == nil {
+			f.data.Unused = p.unused
+		}
+		return p
+	}
+	bind := func(names []string) (*plan, error) {
+		p, err := f.opt.bind(run.name, names)
+		if err != nil {
+			return nil, err
+		}
+		return use(p), nil
+	}
+	switch format {
+	case formatJSONL:
+		return &jsonlReader{lines: newLineReader(src.text), objectReader: objectReader{bind: bind}}
+	case formatArray:
+		return newArrayReader(src.text, bind)
+	case formatAnswer:
+		note := func(format string, args ...any) { f.note(run.name+": "+format, args...) }
+		return &answerReader{r: src.text, stem: stem(src.name), bind: func(names []string) *plan { return use(f.opt.bindPoints(names)) }, note: note}
+	}
+	return &csvReader{lines: newLineReader(src.text), bind: bind}
+}
+
+// drain reads a file to its end.
+func (f *feed) drain(src *source, run *fileRun) error {
+	var r row
+	for {
+		err := run.reader.next(&r)
+		if err == nil {
+			err = f.take(run, &r)
+		}
+		if err == nil {
+			run.rows++
+			f.data.Rows++
+			f.data.Good++
+			continue
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		bad, ok := errors.AsType[*badRow](err)
+		if !ok {
+			return fatal(src, &r, err)
+		}
+		run.rows++
+		f.bad(run, &r, bad)
+	}
+}
+
+// fatal names the file of an error that ends the reading.
+func fatal(src *source, r *row, err error) error {
+	if e, ok := errors.AsType[*InputError](err); ok && e.File == "" {
+		e.File, e.Line = src.name, r.line
+	}
+	if _, ok := errors.AsType[Hinter](err); ok {
+		return err
+	}
+	return src.fail(err)
+}
+
+// bad counts a row that cannot be read.
+func (f *feed) bad(run *fileRun, r *row, why *badRow) {
+	n := max(r.lines, 1)
+	f.data.Rows += n
+	f.data.Bad += n
+	reason := why.reason
+	if n > 1 {
+		reason = fmt.Sprintf("%s (%d lines in one cell)", reason, n)
+	}
+	line := BadLine{File: run.name, Line: r.line, Message: reason}
+	j, isJSONL := run.reader.(*jsonlReader)
+	if len(f.data.BadLines) < keptBadLines || isJSONL && j.truncated {
+		f.data.BadLines = append(f.data.BadLines, line)
+	}
+}
+
+// take reads a row by its file's plan and counts it.
+func (f *feed) take(run *fileRun, r *row) error {
+	p := run.plan
+	p.see(r)
+	c := r.cells[p.time]
+	if !c.present() {
+		return &badRow{"no " + p.timeColumn()}
+	}
+	t, err := run.clock.instant(c.text)
+	if err != nil {
+		return err
+	}
+	switch {
+	case p.kind == Unknown:
+		f.countless(run, t)
+		return nil
+	case f.data.Kind == Unknown:
+		f.data.Kind = p.kind
+	case f.data.Kind != p.kind:
+		return &InputError{Msg: fmt.Sprintf("holds %s, the files before it %s: one feed is one or the other", p.kind, f.data.Kind)}
+	}
+	if p.kind == Records {
+		err = f.records.add(p, r, t)
+	} else {
+		err = f.windows.add(p, r, t, run.name)
+	}
+	if err != nil {
+		return err
+	}
+	if t < run.latest {
+		f.data.OutOfOrder++
+	}
+	run.latest = max(run.latest, t)
+	return nil
+}
+
+// countless remembers a row that has nothing but a time.
+func (f *feed) countless(run *fileRun, t int64) {
+	at := instantOf(t)
+	if f.pointless == nil {
+		f.pointless = &NoCountsError{File: run.name, First: at, Last: at, Columns: run.plan.unused, Time: run.plan.timeColumn()}
+	}
+	e := f.pointless
+	e.Rows++
+	if at.Before(e.First) {
+		e.First = at
+	}
+	if at.After(e.Last) {
+		e.Last = at
+	}
+	f.data.First, f.data.Last = e.First, e.Last
+}
+
+func instantOf(ns int64) time.Time { return time.Unix(0, ns).UTC() }
+
+func (f *feed) note(format string, args ...any) {
+	s := fmt.Sprintf(format, args...)
+	if !slices.Contains(f.data.Notes, s) {
+		f.data.Notes = append(f.data.Notes, s)
+	}
+}
+
+// noteFile says what was guessed about a file that has been read.
+func (f *feed) noteFile(run *fileRun) {
+	if run.rows == 0 {
+		f.empty = append(f.empty, run.name)
+	}
+	if run.plan == nil {
+		return
+	}
+	for _, n := range run.plan.notes {
+		f.note("%s", n)
+	}
+	for _, c := range run.plan.missed {
+		f.note("%s: no row has %s, to which %s is mapped", run.name, c.path, c.field)
+	}
+	if c := run.clock; c.guessed {
+		f.note("%s: times are numbers, taken as %s, a guess from their size; --epoch %s would settle it", run.name, c.unit, c.unit)
+	}
+	if run.clock.zone {
+		f.note("%s: times without a zone are read as UTC", run.name)
+	}
+	if c, ok := run.reader.(*csvReader); ok && c.open {
+		f.note("%s: the last line has no newline; if the file was cut off, its last figure may be too short", run.name)
+	}
+}
+
+// finish checks the budget and turns what was gathered into windows.
+func (f *feed) finish(paths []string) error {
+	d := f.data
+	if f.pointless != nil {
+		return f.pointless
+	}
+	if err := f.windows.settlePoints(f); err != nil {
+		return err
+	}
+	if f.opt.MaxBad.Compare(d.Bad, d.Rows) > 0 {
+		return &BadLinesError{Bad: d.Bad, Rows: d.Rows, Limit: percent(f.opt.MaxBad), Lines: d.BadLines}
+	}
+	if d.Rows == 0 {
+		return &NoRowsError{Files: paths, Why: "there are no rows"}
+	}
+	var err error
+	if d.Kind == Records {
+		f.records.finish(f)
+	} else {
+		err = f.windows.finish(f)
+	}
+	if err != nil {
+		return err
+	}
+	f.summarise()
+	if len(d.Windows) == 0 {
+		return &NoRowsError{Files: paths, Why: fmt.Sprintf("none of its %d rows makes a window", d.Rows)}
+	}
+	return nil
+}
+
+func percent(r release.Ratio) string { return fmt.Sprintf("%.4g %%", r.Float64()*100) }
+
+// summarise fills in what can be read off the windows, and says what became of
+// odd rows.
+func (f *feed) summarise() {
+	d := f.data
+	sortWindows(d.Windows)
+	for i := range d.Windows {
+		w := &d.Windows[i]
+		d.Supplied |= w.Known
+		if !slices.Contains(d.Arms, w.Arm) {
+			d.Arms = append(d.Arms, w.Arm)
+		}
+		if i == 0 {
+			d.Span = w.Span
+		} else if d.Span != w.Span {
+			d.Span = 0
+		}
+	}
+	slices.Sort(d.Arms)
+	for _, name := range f.empty {
+		f.note("%s: no rows in it", name)
+	}
+	counts := []struct {
+		n      int64
+		format string
+	}{
+		{d.Duplicates, "%d duplicate rows dropped"},
+		{d.Identical, "%d rows are identical to others and were counted: without user_id or conversation_id they may be different requests"},
+		{d.OutOfOrder, "%d rows out of order, put where they belong"},
+		{d.NonFinite, "%d figures are NaN or infinite: missing, not zero"},
+		{d.NoData, "%d window rows have no total: no data there, not zero"},
+	}
+	for _, c := range counts {
+		if c.n > 0 {
+			f.note(c.format, c.n)
+		}
+	}
+	if d.LeftOut > 0 {
+		others := slices.Concat(f.records.arms.others, f.windows.arms.others)
+		f.note("%d rows of versions that no --arm names were left out (%s)", d.LeftOut, list(others))
+	}
+}

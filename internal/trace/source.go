@@ -1,0 +1,243 @@
+package trace
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/klauspost/compress/gzip"
+	"github.com/klauspost/compress/zstd"
+)
+
+const (
+	bufferSize = 256 << 10
+	// stdinName is standard input among the paths.
+	stdinName = "-"
+)
+
+// source is an open file: its bytes, decompressed, without a byte order mark.
+type source struct {
+	name  string
+	text  *bufio.Reader
+	close []func()
+}
+
+func (s *source) Close() {
+	for _, c := range s.close {
+		c()
+	}
+}
+
+// open opens a file, or standard input, and undoes gzip and zstd, which are
+// known by their first bytes whatever the file is called.
+func open(ctx context.Context, name string, stdin io.Reader, progress func(int64)) (*source, error) {
+	s := &source{name: name}
+	r := stdin
+	if name != stdinName {
+		f, err := os.Open(name)
+		if err != nil {
+			return nil, &InputError{File: name, Err: bare(err)}
+		}
+		s.close = append(s.close, func() { f.Close() })
+		if info, err := f.Stat(); err == nil && info.IsDir() {
+			s.Close()
+			return nil, &InputError{File: name, Msg: "is a directory", Advice: "name the files in it, as in " + filepath.Join(name, "*.jsonl")}
+		}
+		r = f
+	}
+	if r == nil {
+		return nil, &InputError{File: name, Msg: "there is no standard input"}
+	}
+	raw := bufio.NewReaderSize(&meter{ctx: ctx, r: r, progress: progress}, bufferSize)
+	if err := s.decompress(raw); err != nil {
+		s.Close()
+		return nil, err
+	}
+	if bom, _ := s.text.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
+		s.text.Discard(3) //nolint:errcheck // just peeked
+	}
+	return s, nil
+}
+
+// bare takes the file's name out of an error that will be printed after it.
+func bare(err error) error {
+	if e, ok := errors.AsType[*os.PathError](err); ok {
+		return e.Err
+	}
+	return err
+}
+
+func (s *source) decompress(raw *bufio.Reader) error {
+	head, err := raw.Peek(4)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return s.fail(err)
+	}
+	switch {
+	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
+		z, err := gzip.NewReader(raw)
+		if err != nil {
+			return s.fail(err)
+		}
+		s.text = bufio.NewReaderSize(z, bufferSize)
+	case isZstd(head):
+		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		if err != nil {
+			return s.fail(err)
+		}
+		s.close = append(s.close, z.Close)
+		s.text = bufio.NewReaderSize(z, bufferSize)
+	default:
+		s.text = raw
+	}
+	return nil
+}
+
+// isZstd knows a frame and a skippable frame.
+func isZstd(head []byte) bool {
+	return bytes.Equal(head, []byte{0x28, 0xb5, 0x2f, 0xfd}) ||
+		len(head) == 4 && head[0]&0xf0 == 0x50 && bytes.Equal(head[1:], []byte{0x2a, 0x4d, 0x18})
+}
+
+// fail says what a failed read means for the file.
+func (s *source) fail(err error) error {
+	if e, ok := errors.AsType[*InputError](err); ok {
+		return e
+	}
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	e := &InputError{File: s.name, Err: bare(err)}
+	switch {
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		e.Msg, e.Err = "cut off: the compressed data ends too early", nil
+	case isDamage(err):
+		e.Msg = "the compressed data is damaged"
+	}
+	return e
+}
+
+func isDamage(err error) bool {
+	for _, d := range []error{gzip.ErrHeader, gzip.ErrChecksum, zstd.ErrCRCMismatch, zstd.ErrMagicMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig, zstd.ErrWindowSizeExceeded} {
+		if errors.Is(err, d) {
+			return true
+		}
+	}
+	return strings.HasPrefix(err.Error(), "flate: ")
+}
+
+// meter counts what is read and stops at the context's end.
+type meter struct {
+	ctx      context.Context
+	r        io.Reader
+	progress func(int64)
+	n        int64
+}
+
+func (m *meter) Read(p []byte) (int, error) {
+	if err := context.Cause(m.ctx); err != nil {
+		return 0, m.ctx.Err()
+	}
+	n, err := m.r.Read(p)
+	m.n += int64(n)
+	if m.progress != nil {
+		m.progress(int64(n))
+	}
+	return n, err
+}
+
+// format is how a file's rows are written.
+type format uint8
+
+const (
+	formatCSV format = iota
+	formatJSONL
+	formatArray
+	formatAnswer
+)
+
+// foreign are formats that are known and not read, by their first bytes.
+var foreign = []struct{ magic, name, advice string }{
+	{"PAR1", "Parquet", "export CSV or JSON lines from it"},
+	{"ARROW1", "Arrow", "export CSV or JSON lines from it"},
+	{"Obj\x01", "Avro", "export CSV or JSON lines from it"},
+	{"ORC", "ORC", "export CSV or JSON lines from it"},
+	{"SQLite format 3", "an SQLite database", "export CSV from it"},
+	{"PK\x03\x04", "a zip archive", "unpack it, or compress with gzip or zstd"},
+	{"BZh", "bzip2", "unpack it, or compress with gzip or zstd"},
+	{"\xfd7zXZ", "xz", "unpack it, or compress with gzip or zstd"},
+	{"\x04\x22\x4d\x18", "lz4", "unpack it, or compress with gzip or zstd"},
+	{"\x1f\x8b", "gzip inside the compressed data", "compress once"},
+	{"\x28\xb5\x2f\xfd", "zstd inside the compressed data", "compress once"},
+	{"\xff\xfe", "UTF-16 text", "convert it to UTF-8"},
+	{"\xfe\xff", "UTF-16 text", "convert it to UTF-8"},
+	{"<", "HTML or XML", "a login page in place of the download?"},
+	{"# HELP ", "a Prometheus exposition", "it holds one moment; ask /api/v1/query_range for the span"},
+	{"# TYPE ", "a Prometheus exposition", "it holds one moment; ask /api/v1/query_range for the span"},
+	{"data: ", "a server-sent event stream", "log one JSON object a request"},
+}
+
+// detect tells the format from the start of the file. A file without anything
+// in it gets io.EOF.
+func (s *source) detect() (format, error) {
+	head, err := s.text.Peek(64 << 10)
+	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+		return 0, s.fail(err)
+	}
+	for _, f := range foreign {
+		if bytes.HasPrefix(head, []byte(f.magic)) {
+			return 0, &InputError{File: s.name, Msg: "this is " + f.name + ", which is not read", Advice: f.advice}
+		}
+	}
+	text := bytes.TrimLeft(head, " \t\r\n")
+	switch {
+	case len(text) == 0 && errors.Is(err, io.EOF):
+		return 0, io.EOF
+	case len(text) == 0:
+		return 0, &InputError{File: s.name, Msg: fmt.Sprintf("starts with %d bytes of blank space", len(head))}
+	case text[0] == '[':
+		return formatArray, nil
+	case text[0] == '{':
+		return s.detectObject(text)
+	case binary(text):
+		return 0, &InputError{File: s.name, Msg: fmt.Sprintf("binary data (it starts with % x); JSON lines, CSV and Prometheus answers are read", text[:min(len(text), 8)])}
+	}
+	return formatCSV, nil
+}
+
+// detectObject tells JSON lines from a single document.
+func (s *source) detectObject(text []byte) (format, error) {
+	if looksLikeAnswer(text) {
+		return formatAnswer, nil
+	}
+	for _, key := range []string{"resourceSpans", "resourceMetrics", "resourceLogs"} {
+		if bytes.HasPrefix(bytes.TrimLeft(text[1:], " \t\r\n"), []byte(`"`+key+`"`)) {
+			return 0, &InputError{File: s.name, Msg: "this is OTLP JSON (" + key + "), which is not read", Advice: "export one flat JSON object a request"}
+		}
+	}
+	first, _, more := bytes.Cut(text, []byte("\n"))
+	first = bytes.TrimSpace(first)
+	if last := first[len(first)-1]; more && (last == '{' || last == ',' || last == '[') {
+		return 0, &InputError{File: s.name, Msg: "a JSON document over several lines", Advice: "write one object a line, or one array of objects"}
+	}
+	return formatJSONL, nil
+}
+
+// binary reports whether the first line holds bytes that no text does.
+func binary(text []byte) bool {
+	first, _, _ := bytes.Cut(text, []byte("\n"))
+	return bytes.ContainsFunc(first[:min(len(first), 512)], func(r rune) bool {
+		return r < ' ' && r != '\t' && r != '\r' && r != '\f'
+	})
+}
+
+// stem is a file's name without folder and anything from the first dot.
+func stem(name string) string {
+	s, _, _ := strings.Cut(filepath.Base(name), ".")
+	return s
+}
