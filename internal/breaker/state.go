@@ -189,8 +189,8 @@ type sampleJSON struct {
 }
 
 // MarshalJSON writes the state with the windows that may still count, oldest
-// first.
-func (st *State) MarshalJSON() ([]byte, error) {
+// first. It is a method of the value, so that a copy is written whole too.
+func (st State) MarshalJSON() ([]byte, error) {
 	s := &st.spans
 	out := stateJSON{
 		Phase: st.Phase, Locked: st.Locked, Since: st.Since, Recoveries: st.Recoveries, Round: st.Round,

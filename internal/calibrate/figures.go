@@ -39,24 +39,48 @@ func rateOf(own []release.Window, has release.Figures, of func(*release.Window) 
 	return rate
 }
 
+// enoughForP99 is how many requests a window's 99th percentile needs to be one
+// (95 % sure that it is not above all of them: ln 0.05 / ln 0.99).
+const enoughForP99 = 299
+
 // p99Of prefers the percentile over all requests. Percentiles of windows
-// cannot be averaged; their request-weighted median is a typical window's.
+// cannot be averaged, but their request-weighted median is near the true one
+// where windows have many requests. Where they have few, a window's p99 is its
+// slowest request and the median of those far too low: the level that replaces
+// the half is how often such a window's figure lies below the true percentile.
 func p99Of(own []release.Window, o Options) P99 {
 	if o.P99MS != nil {
 		return P99{ValueMS: new(sig(*o.P99MS, 9)), Method: "nearest rank over all requests"}
 	}
 	var vs []stats.Weighted
+	var requests, few int64
+	level := 0.0
 	for i := range own {
-		if w := &own[i]; w.Has(release.HasP99) && w.Total > 0 {
-			vs = append(vs, stats.Weighted{Value: w.P99MS, Weight: w.Total})
+		w := &own[i]
+		if !w.Has(release.HasP99) || w.Total == 0 {
+			continue
+		}
+		vs = append(vs, stats.Weighted{Value: w.P99MS, Weight: w.Total})
+		requests += w.Total
+		if w.Total < enoughForP99 {
+			few += w.Total
+			level += float64(float64(w.Total) * stats.RankLevel(p99, w.Total))
+		} else {
+			level += float64(float64(w.Total) * 0.5)
 		}
 	}
-	median := stats.WeightedMedian(vs)
-	if math.IsNaN(median) {
+	if requests == 0 {
 		return P99{}
 	}
-	return P99{ValueMS: new(sig(median, 9)), Method: fmt.Sprintf("request-weighted median of the %s windows' p99", spanName(own[0].Span))}
+	value := stats.WeightedQuantile(vs, level/float64(requests))
+	method := fmt.Sprintf("request-weighted median of the %s windows' p99", spanName(own[0].Span))
+	if few > 0 {
+		method = fmt.Sprintf("request-weighted quantile %.3f of the %s windows' p99: a p99 of few requests is low", level/float64(requests), spanName(own[0].Span))
+	}
+	return P99{ValueMS: new(sig(value, 9)), Method: method}
 }
+
+var p99 = release.MustRatio("0.99")
 
 func costOf(own []release.Window) Cost {
 	var c Cost

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -41,7 +43,8 @@ windows' solve rates, whichever is more. A baseline of less than 24 hours or 20 
 
 EXIT STATUS
   0   measured, and written with --write
-  2   the command line, the configuration or the baseline cannot be used`,
+  2   the command line, the configuration or the baseline cannot be used
+  8   somebody else edited the configuration meanwhile; it was not touched`,
 		Example: `  canaryctl calibrate requests-week-*.jsonl.zst
   canaryctl calibrate --map 't=unix_ts:s,total=requests,solved=successes' --input-span 5m shop.csv -o json
   canaryctl calibrate --arm stable=v1.42 --tolerable-drop 3 requests.jsonl
@@ -150,7 +153,8 @@ func (o *calibrateOptions) write(ctx context.Context, src []byte, rep *calibrate
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}
-	return splice.Diff(name, config.Mask(src), config.Mask(out)), replaceFile(name, src, out)
+	label := strings.TrimPrefix(filepath.ToSlash(filepath.Clean(name)), "/")
+	return splice.Diff(label, config.Mask(src), config.Mask(out)), replaceFile(name, src, out)
 }
 
 // showDiff prints the diff on stdout below a text report, and on stderr beside

@@ -230,3 +230,32 @@ func TestCalibratePageShowsWhatTheCommandPrints(t *testing.T) {
 		t.Errorf("docs/reference/calibrate.md shows\n%s\nthe command prints\n%s", want, got)
 	}
 }
+
+// For any file: no panic, and what comes out is a configuration that has the
+// values, and has them once and for all.
+func FuzzPutSettings(f *testing.F) {
+	f.Add("canary:\n" + someSteps + "  metrics:\n    slow_layer:\n      solve_baseline: 0.9 # s\n")
+	f.Add("cost_baseline_usd: 2\ncanary:\n" + someSteps + "metrics: {}\n")
+	f.Add(`{"canary": {"target_service": "shop", "steps": [{"pct": 1, "min_hold_min": 5}]}}`)
+	f.Add("canary: {target_service: a, steps: [{pct: 1, min_hold_min: 5}]}\n...\n")
+	f.Add("---\ncanary:\r\n  target_service: a\r\n  steps: [{pct: 1, min_hold_min: 5}]")
+	f.Fuzz(func(t *testing.T, src string) {
+		if cfg, _ := config.Parse("canary.yaml", []byte(src)); cfg == nil {
+			return
+		}
+		out, err := putSettings("canary.yaml", []byte(src), someSettings)
+		if err != nil {
+			return
+		}
+		cfg, findings := config.Parse("canary.yaml", out)
+		if cfg == nil {
+			t.Fatalf("broken: %v\n%s", findings, out)
+		}
+		if cfg.Slow.SolveBaseline.String() != "0.999105" || cfg.Slow.MinSamplesSlow != 20 || cfg.CostBaselineUSD.String() != "0.0125" || cfg.RequestsPerMin.String() != "138" {
+			t.Fatalf("values are lost in\n%s", out)
+		}
+		if again, err := putSettings("canary.yaml", out, someSettings); err != nil || string(again) != string(out) {
+			t.Fatalf("a second time: %v\n%s\n%s", err, out, again)
+		}
+	})
+}

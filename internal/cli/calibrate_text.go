@@ -65,7 +65,7 @@ func (t *calibrateText) windows(w *calibrate.Windows) {
 
 func (t *calibrateText) slow(s *calibrate.Slow) {
 	t.line("threshold", "a drop of %s pp from %s %%: the larger of tolerable drop %s pp and three sigma %s", short(s.ThresholdPP, 4),
-		short(100*s.SolveBaseline, 6), short(s.TolerableDropPP, 4), optional(s.ThreeSigmaPP, 1, 3, " pp"))
+		short(100*s.SolveBaseline, 6), short(s.TolerableDropPP, 4), optional(s.ThreeSigmaPP, 1, 4, " pp"))
 	if s.MinSamples != nil {
 		t.line("samples", "from %s judged requests on, chance alone trips with at most %s %% a look", grouped(*s.MinSamples), short(100*s.Alpha, 3))
 	}

@@ -81,7 +81,7 @@ func (app *App) readTrace(ctx context.Context, files []string, o *readOptions) (
 func (app *App) readFeed(ctx context.Context, files []string, opt trace.Options) (*trace.Data, error) {
 	meter := app.meter(files)
 	data, err := trace.ReadFiles(ctx, files, app.Stdin, opt, meter.add)
-	meter.done()
+	meter.line.done()
 	if err != nil && ctx.Err() != nil {
 		return data, err
 	}
@@ -164,21 +164,14 @@ func (s *shareFlag) Set(text string) error {
 // Type implements [pflag.Value].
 func (s *shareFlag) Type() string { return "share" }
 
-// byteMeter shows how much was read, on a terminal's stderr, once it takes
-// over a second.
+// byteMeter shows how much of the input was read.
 type byteMeter struct {
-	app         *App
-	width       int // 0: nothing is shown
-	read, whole int64
-	start, last time.Time
-	drawn       bool
+	line        *statusLine
+	read, whole int64 // whole is 0 where it is not known
 }
 
 func (app *App) meter(files []string) *byteMeter {
-	m := &byteMeter{app: app, start: time.Now()}
-	if width, terminal := terminalWidth(app.Stderr); terminal && !app.global.Quiet && app.Getenv("TERM") != "dumb" {
-		m.width = width
-	}
+	m := &byteMeter{line: app.statusLine()}
 	for _, f := range files {
 		info, err := os.Stat(f)
 		if err != nil || !info.Mode().IsRegular() {
@@ -193,27 +186,11 @@ func (app *App) meter(files []string) *byteMeter {
 // add counts n more bytes.
 func (m *byteMeter) add(n int64) {
 	m.read += n
-	if m.width == 0 {
-		return
-	}
-	now := time.Now()
-	spent := now.Sub(m.start)
-	if spent < time.Second || now.Sub(m.last) < 100*time.Millisecond {
-		return
-	}
-	m.last, m.drawn = now, true
-	rate := float64(m.read) / spent.Seconds()
-	text := fmt.Sprintf("reading: %.0f MB, %.0f MB/s", float64(m.read)/1e6, rate/1e6)
-	if m.whole > 0 && m.read > 0 {
-		left := time.Duration(float64(m.whole-m.read) / rate * float64(time.Second))
-		text = fmt.Sprintf("reading: %.0f of %.0f MB, %.0f MB/s, %s left", float64(m.read)/1e6, float64(m.whole)/1e6, rate/1e6, left.Round(time.Second))
-	}
-	fmt.Fprintf(m.app.Stderr, "\r\x1b[K%s", text[:min(len(text), max(m.width-1, 0))])
-}
-
-// done takes the line away.
-func (m *byteMeter) done() {
-	if m.drawn {
-		fmt.Fprint(m.app.Stderr, "\r\x1b[K")
-	}
+	m.line.show(func(spent time.Duration) string {
+		mb, rate := float64(m.read)/1e6, float64(m.read)/1e6/spent.Seconds()
+		if m.whole == 0 {
+			return fmt.Sprintf("reading: %.0f MB, %.0f MB/s", mb, rate)
+		}
+		return fmt.Sprintf("reading: %.0f of %.0f MB, %.0f MB/s, %s left", mb, float64(m.whole)/1e6, rate, left(spent, m.read, m.whole))
+	})
 }

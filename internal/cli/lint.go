@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -89,10 +88,7 @@ type lintReport struct {
 func (app *App) printFindings(format string, list diag.List, sources map[string][]byte) error {
 	errs, warnings := list.Count(diag.Error), list.Count(diag.Warning)
 	if format == "json" {
-		enc := json.NewEncoder(app.Stdout)
-		enc.SetEscapeHTML(false)
-		enc.SetIndent("", "  ")
-		return enc.Encode(lintReport{Schema: 1, Errors: errs, Warnings: warnings, Findings: list})
+		return encodeIndented(app.Stdout, lintReport{Schema: 1, Errors: errs, Warnings: warnings, Findings: list})
 	}
 	if err := list.Text(app.Stdout, func(file string) []byte { return sources[file] }); err != nil {
 		return err

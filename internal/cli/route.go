@@ -208,11 +208,3 @@ func shownID(id string) string {
 	}
 	return id
 }
-
-// encodeIndented prints one JSON document for people and programs.
-func encodeIndented(out io.Writer, v any) error {
-	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false)
-	enc.SetIndent("", "  ")
-	return enc.Encode(v)
-}

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -11,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -389,10 +389,15 @@ func (o *simulateOptions) batch(ctx context.Context, r *feedRun) ([]report.Expec
 		o.app.say("%s does not depend on the seed: every run is the same", r.name)
 	}
 	plan, first := r.config.Plan(), o.seed(r)
-	bar := o.app.progress(r.name, "runs")
+	bar := o.app.statusLine()
+	progress := func(done, total int) {
+		bar.show(func(spent time.Duration) string {
+			return fmt.Sprintf("%s: %d of %d runs, %s left", r.name, done, total, left(spent, int64(done), int64(total)))
+		})
+	}
 	outs, err := batch.Run(ctx, batch.Seeds(first, o.Runs), runtime.GOMAXPROCS(0), func(_ context.Context, seed uint64) (*simulate.Outcome, error) {
 		return o.run(r, plan, seed)
-	}, bar.set)
+	}, progress)
 	bar.done()
 	if err != nil {
 		return nil, err
@@ -430,24 +435,31 @@ func (o *simulateOptions) compare(r *feedRun) error {
 func (o *simulateOptions) print(r textReport, doc any) error {
 	switch o.format {
 	case "json":
-		return json.NewEncoder(o.app.Stdout).Encode(doc)
+		return encodeLine(o.app.Stdout, doc)
 	case "text":
 		return r.Text(o.app.Stdout, o.app.style())
 	}
 	return nil
 }
 
+// scenarioList is the JSON form of simulate --list.
+type scenarioList struct {
+	Schema    int             `json:"schema"`
+	Scenarios []scenarioEntry `json:"scenarios"`
+}
+
+type scenarioEntry struct {
+	Name  string `json:"name"`
+	About string `json:"about"`
+}
+
 // list prints the built-in scenarios.
 func (o *simulateOptions) list() error {
-	type entry struct {
-		Name  string `json:"name"`
-		About string `json:"about"`
-	}
 	names, err := fs.Glob(o.app.Scenarios, "*.yaml")
 	if err != nil {
 		return err
 	}
-	entries := []entry{}
+	entries := []scenarioEntry{}
 	for _, file := range names {
 		src, err := fs.ReadFile(o.app.Scenarios, file)
 		if err != nil {
@@ -457,10 +469,10 @@ func (o *simulateOptions) list() error {
 		if sc == nil {
 			return o.app.findings(findings, src)
 		}
-		entries = append(entries, entry{Name: strings.TrimSuffix(file, ".yaml"), About: strings.Join(strings.Fields(sc.About), " ")})
+		entries = append(entries, scenarioEntry{Name: strings.TrimSuffix(file, ".yaml"), About: strings.Join(strings.Fields(sc.About), " ")})
 	}
 	if o.format == "json" {
-		return json.NewEncoder(o.app.Stdout).Encode(map[string]any{"schema": 1, "scenarios": entries})
+		return encodeLine(o.app.Stdout, scenarioList{Schema: 1, Scenarios: entries})
 	}
 	for _, e := range entries {
 		line := e.Name

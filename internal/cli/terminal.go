@@ -41,53 +41,52 @@ func (app *App) style() report.Style {
 	return report.Style{Width: width, Color: !app.global.NoColor && app.Getenv("NO_COLOR") == "" && app.Getenv("TERM") != "dumb"}
 }
 
-// progressBar shows how far a piece of work is, on a terminal's stderr, for
-// work that takes over a second.
-type progressBar struct {
+// statusLine is one line on a terminal's stderr that is drawn over and over,
+// for work that takes over a second. It may be used from several goroutines.
+type statusLine struct {
 	w     io.Writer // nil: nothing is shown
-	name  string
-	unit  string
 	width int
 
-	mu    sync.Mutex
-	start time.Time
-	last  time.Time
-	drawn bool
+	mu          sync.Mutex
+	start, last time.Time
+	drawn       bool
 }
 
-func (app *App) progress(name, unit string) *progressBar {
-	b := &progressBar{name: name, unit: unit, start: time.Now()}
+func (app *App) statusLine() *statusLine {
+	l := &statusLine{start: time.Now()}
 	if width, terminal := terminalWidth(app.Stderr); terminal && !app.global.Quiet && app.Getenv("TERM") != "dumb" {
-		b.w, b.width = app.Stderr, width
+		l.w, l.width = app.Stderr, width
 	}
-	return b
+	return l
 }
 
-// set draws done of total; it may be called from several goroutines.
-func (b *progressBar) set(done, total int) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	now := time.Now()
-	if b.w == nil || now.Sub(b.start) < time.Second || now.Sub(b.last) < 100*time.Millisecond {
+// show draws what text says after so much time, ten times a second at most.
+func (l *statusLine) show(text func(spent time.Duration) string) {
+	if l.w == nil {
 		return
 	}
-	b.last, b.drawn = now, true
-	text := fmt.Sprintf("%s: %d of %d %s", b.name, done, total, b.unit)
-	if done > 0 {
-		left := time.Duration(float64(now.Sub(b.start)) / float64(done) * float64(total-done))
-		text += fmt.Sprintf(", %s left", left.Round(time.Second))
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	now := time.Now()
+	if now.Sub(l.start) < time.Second || now.Sub(l.last) < 100*time.Millisecond {
+		return
 	}
-	if len(text) >= b.width {
-		text = text[:max(b.width-1, 0)]
-	}
-	fmt.Fprintf(b.w, "\r\x1b[K%s", text)
+	l.last, l.drawn = now, true
+	line := text(now.Sub(l.start))
+	fmt.Fprintf(l.w, "\r\x1b[K%s", line[:min(len(line), max(l.width-1, 0))])
 }
 
-// done takes the bar away.
-func (b *progressBar) done() {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.drawn {
-		fmt.Fprint(b.w, "\r\x1b[K")
+// done takes the line away.
+func (l *statusLine) done() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.drawn {
+		fmt.Fprint(l.w, "\r\x1b[K")
+		l.drawn = false
 	}
+}
+
+// left is the time that the rest of some work takes at the rate so far.
+func left(spent time.Duration, done, whole int64) time.Duration {
+	return time.Duration(float64(spent) / float64(done) * float64(whole-done)).Round(time.Second)
 }

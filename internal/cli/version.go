@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"encoding/json"
 	"fmt"
 	"runtime"
 	"runtime/debug"
@@ -12,6 +11,13 @@ import (
 // Version is the released version, set by the linker; a build from a checkout
 // says what the Go tool knows of it.
 var Version = ""
+
+// versionReport is the JSON form of version.
+type versionReport struct {
+	Schema  int    `json:"schema"`
+	Version string `json:"version"`
+	Go      string `json:"go"`
+}
 
 func newVersionCmd(app *App) *cobra.Command {
 	return &cobra.Command{
@@ -24,7 +30,7 @@ func newVersionCmd(app *App) *cobra.Command {
 				return err
 			}
 			if format == "json" {
-				return json.NewEncoder(app.Stdout).Encode(map[string]any{"schema": 1, "version": version(), "go": runtime.Version()})
+				return encodeLine(app.Stdout, versionReport{Schema: 1, Version: version(), Go: runtime.Version()})
 			}
 			_, err = fmt.Fprintf(app.Stdout, "canaryctl %s (%s)\n", version(), runtime.Version())
 			return err

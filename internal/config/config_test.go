@@ -4,12 +4,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/splice"
 )
 
 func published(t testing.TB) []byte {
@@ -173,7 +177,7 @@ func TestSecretNeverPrints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, s := range []string{fmt.Sprintf("%v", *v), fmt.Sprintf("%+v", *v), fmt.Sprintf("%#v", *v), fmt.Sprintf("%s", v.APIKey), string(raw)} {
+	for _, s := range []string{fmt.Sprintf("%v", *v), fmt.Sprintf("%+v", *v), fmt.Sprintf("%#v", *v), v.APIKey.String(), string(raw)} {
 		if strings.Contains(s, "0123456789") {
 			t.Errorf("printed %s", s)
 		}
@@ -181,4 +185,32 @@ func TestSecretNeverPrints(t *testing.T) {
 	if v.APIKey.Reveal() != "sk-0123456789abcdef" {
 		t.Error("the secret cannot be used")
 	}
+}
+
+// TestSplicedValueIsRead: a value that is put into the published file is the
+// one value that changes.
+func TestSplicedValueIsRead(t *testing.T) {
+	src := published(t)
+	base := parseOK(t, string(src))
+	rapid.Check(t, func(t *rapid.T) {
+		name := rapid.SampledFrom([]string{"p99_baseline_ms", "cost_min_samples"}).Draw(t, "key")
+		n := rapid.Int64Range(1, 1_000_000).Draw(t, "value")
+		out, err := splice.Set(src, []string{"canary", "metrics", "fast_layer", name}, strconv.FormatInt(n, 10))
+		if err != nil {
+			t.Fatal(err)
+		}
+		cfg, list := Parse("canary.yaml", out)
+		if cfg == nil {
+			t.Fatalf("%v in\n%s", list, out)
+		}
+		want := base.Fast
+		if name == "p99_baseline_ms" {
+			want.P99BaselineMS = release.NewRatio(n, 1)
+		} else {
+			want.CostMinSamples = n
+		}
+		if cfg.Fast != want || cfg.Slow != base.Slow || cfg.Recovery != base.Recovery {
+			t.Fatalf("got %+v, want %+v", cfg.Fast, want)
+		}
+	})
 }

@@ -6,8 +6,6 @@ import (
 	"strings"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/canaryctl/canaryctl/internal/diag"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -204,6 +202,3 @@ func and(words []string) string {
 func (c *Config) share(w release.Weight) *big.Rat {
 	return new(big.Rat).Mul(c.RequestsPerMin.Rat(), big.NewRat(w.Slots, w.Ring))
 }
-
-// stepNode is where to point for a step as a whole.
-func (d *document) stepNode(i int) *yaml.Node { return d.values[stepPath(i)].node }

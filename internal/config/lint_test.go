@@ -8,8 +8,6 @@ import (
 	"testing"
 	"time"
 
-	"gonum.org/v1/gonum/stat/distuv"
-
 	"github.com/canaryctl/canaryctl/internal/diag"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -119,23 +117,6 @@ func TestLintWarnings(t *testing.T) {
 func TestCheckWarnsOfSecretsBesideErrors(t *testing.T) {
 	if got, want := found(Check("c", []byte("canary: {api_key: hunter2}\n"))), "1:1 missing-key, 1:1 missing-key, 1:10 unknown-key, 1:19 inline-key"; got != want {
 		t.Errorf("found %s, want %s", got, want)
-	}
-}
-
-func TestAtLeastAgreesWithAnIndependentBinomial(t *testing.T) {
-	for _, n := range []int64{1, 2, 5, 6, 8, 30, 200, 1000, 20000} {
-		for _, p := range []float64{0.001, 0.02, 0.5, 0.8, 0.9, 0.999} {
-			b := distuv.Binomial{N: float64(n), P: p}
-			for _, k := range []int64{0, 1, n / 2, n * 8 / 10, n - 1, n, n + 1} {
-				want := b.Survival(float64(k - 1))
-				if k <= 0 {
-					want = 1
-				}
-				if got := atLeast(n, k, p); math.Abs(got-want) > 1e-9 {
-					t.Errorf("P(X >= %d) of %d at %v is %v, want %v", k, n, p, got, want)
-				}
-			}
-		}
 	}
 }
 

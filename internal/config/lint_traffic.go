@@ -9,6 +9,7 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/stats"
 )
 
 // lintTraffic warns of what follows from how much traffic there is.
@@ -98,9 +99,9 @@ func (c *Config) probeRequests() int64 {
 // a round of probes of n requests each.
 func (c *Config) probeFailure(n int64) float64 {
 	rate := c.Recovery.HalfOpenSuccessRate
-	good := atLeast(n, leastCount(rate, n), c.Steps[0].Slow.SolveBaseline.Float64())
+	good := stats.BinomialTail(leastCount(rate, n), n, c.Steps[0].Slow.SolveBaseline.Float64())
 	trials := c.Recovery.HalfOpenTrials
-	return 1 - atLeast(trials, leastCount(rate, trials), good)
+	return stats.BinomialCDF(leastCount(rate, trials)-1, trials, good)
 }
 
 // leastCount is the smallest count of n that is at or above a rate, exactly.
@@ -110,39 +111,6 @@ func leastCount(rate release.Ratio, n int64) int64 {
 		k++
 	}
 	return k
-}
-
-// atLeast is the chance of k or more successes in n independent trials with
-// chance p each: the upper tail of the binomial distribution, summed term by
-// term from the smaller side.
-func atLeast(n, k int64, p float64) float64 {
-	switch {
-	case k <= 0:
-		return 1
-	case k > n || p <= 0:
-		return 0
-	case p >= 1:
-		return 1
-	case float64(k) <= p*float64(n):
-		return 1 - tail(n, n-k+1, 1-p)
-	}
-	return tail(n, k, p)
-}
-
-// tail sums the chances of k, k+1, ... successes, where k is above the mean so
-// that the terms fall.
-func tail(n, k int64, p float64) float64 {
-	if k > n {
-		return 0
-	}
-	lg := func(x int64) float64 { v, _ := math.Lgamma(float64(x) + 1); return v }
-	term := math.Exp(lg(n) - lg(k) - lg(n-k) + float64(k)*math.Log(p) + float64(n-k)*math.Log1p(-p))
-	sum := 0.0
-	for ; k <= n && term > sum*1e-16; k++ {
-		sum += term
-		term *= float64(n-k) / float64(k+1) * p / (1 - p)
-	}
-	return min(sum, 1)
 }
 
 // probeHint names the smallest pool of requests that keeps the chance down.

@@ -18,26 +18,27 @@ import (
 // time.
 func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
 	d := Decision{T: now}
+	drift := st.observe(p, ev.Observed)
+	for i := range ev.Stable {
+		st.Stable.add(&ev.Stable[i])
+	}
+	if st.Pending.rollback() {
+		return d.again(p, st) // an unfinished rollback comes before everything
+	}
 	if st.Stage != NotStarted && st.Candidate != p.Candidate {
 		if st.unfinished() {
 			return d.hold(p, st, WhyOtherCandidate)
 		}
 		*st = State{Stable: st.Stable}
-	}
-	drift := st.observe(p, ev.Observed)
-	for i := range ev.Stable {
-		st.Stable.add(&ev.Stable[i])
+		drift = st.observe(p, ev.Observed)
 	}
 	if st.Stage == NotStarted {
 		return st.begin(p, d, drift, now)
 	}
-	if st.Pending.Move == release.RollBackMove || st.Pending.Move == release.Lock {
-		return d.again(p, st) // an unfinished rollback comes before everything
-	}
 	if event, happened := st.fold(p, ev.Windows); happened {
 		return st.after(p, d, event)
 	}
-	if event, happened := st.time(p, now); happened {
+	if event, happened := st.time(p, now, drift); happened {
 		return st.after(p, d, event)
 	}
 	if st.Pending.Move != release.Hold && !drift {
@@ -59,11 +60,8 @@ func (st *State) observe(p *Plan, o Observed) (drift bool) {
 	}
 	switch {
 	case st.Stage == NotStarted && st.Pending.Move == release.Hold:
-		if o.Weight.Above(p.Steps[0].Weight) {
-			return true
-		}
-		st.Weight = o.Weight // adopted as the start
-		return false
+		st.Weight = o.Weight // up to the first step it is adopted as the start
+		return o.Weight.Above(p.Steps[0].Weight)
 	case st.Pending.Move != release.Hold && o.Weight.Same(st.Pending.Weight):
 		st.confirm(p, o)
 		return false
@@ -81,12 +79,9 @@ func (st *State) confirm(p *Plan, o Observed) {
 	switch move {
 	case release.Start:
 		st.Stage, st.Serving = Climbing, o.At
-		st.enterStep(0, o.At)
+		st.climbTo(p, 0, o.At)
 	case release.Advance:
-		st.enterStep(st.Step+1, o.At)
-		if st.Step == len(p.Steps)-1 {
-			st.CostRef, _ = st.Stable.mean(o.At)
-		}
+		st.climbTo(p, st.Step+1, o.At)
 	case release.Probe:
 		st.Serving = o.At
 		st.enterStep(0, o.At)
@@ -95,6 +90,15 @@ func (st *State) confirm(p *Plan, o Observed) {
 			st.enterStep(st.Step, o.At)
 		}
 		st.CoolFor = o.At.Add(p.limits(0).Cooldown - 2*st.Span)
+	}
+}
+
+// climbTo enters a step from below; at the last one stable's cost of the day
+// before becomes the reference.
+func (st *State) climbTo(p *Plan, step int, at time.Time) {
+	st.enterStep(step, at)
+	if step == len(p.Steps)-1 {
+		st.CostRef, _ = st.Stable.mean(at)
 	}
 }
 
@@ -143,7 +147,7 @@ func (st *State) take(p *Plan, w *release.Window) (release.Event, bool) {
 	if w.Total > 0 {
 		st.supply(&priced)
 		if st.Breaker.Phase == release.Closed && st.Stage == Climbing && !w.T.Before(st.At) {
-			if !st.Paused {
+			if !st.pausedDuring(w) {
 				st.Covered += w.Span
 			}
 			st.gather(&priced, l.LabelLag)
@@ -192,15 +196,16 @@ func enforced(l *breaker.Limits, s release.Signal) bool {
 }
 
 // time does the breaker's changes by time alone: the end of a cooldown, and
-// probes whose labels came in during a minute without a window.
-func (st *State) time(p *Plan, now time.Time) (release.Event, bool) {
+// probes whose labels came in during a minute without a window. While somebody
+// else has moved the weight no probe begins.
+func (st *State) time(p *Plan, now time.Time, drift bool) (release.Event, bool) {
 	l := p.limits(0)
 	if st.Span > 0 {
 		if event, happened := breaker.Idle(l, &st.Breaker, now.Add(-st.Span)); happened {
 			return event, true
 		}
 	}
-	if now.Before(st.CoolFor) && st.Stage != Failed {
+	if drift || now.Before(st.CoolFor) && st.Stage != Failed {
 		return release.Event{}, false
 	}
 	return breaker.Tick(l, &st.Breaker, now)
@@ -248,10 +253,11 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 	}
 	step := &p.Steps[st.Step]
 	d.Held = min(now.Sub(st.At), st.Covered)
-	d.Overdue = step.MaxWait > 0 && now.Sub(st.At) >= step.MaxWait
+	d.Overdue = step.MaxWait > 0 && now.Sub(st.At)-st.PausedFor >= step.MaxWait
 	due := !step.Gates.Has(TimeGate) || d.Held >= step.MinHold
 	d.fill(p, st)
 	d.Verdict = st.judge(p, &d, ev.SourceFailed, due)
+	st.lapse(p, d.Verdict, now)
 	if due && d.Verdict == release.Fail && step.Gates.Has(MetricGate) {
 		return st.failGate(p, d)
 	}
@@ -311,26 +317,24 @@ func (st *State) holding(p *Plan, d *Decision, step *Step, due bool, now time.Ti
 		d.Until = until
 		return WhyFrozen, true
 	}
-	if step.Gates.Has(ApprovalGate) && !st.approved(p, d.Verdict, now) {
+	if step.Gates.Has(ApprovalGate) && st.Approval == nil {
 		return WhyApproval, true
 	}
 	return WhyNone, false
 }
 
-// approved reports whether a person's word stands: for this attempt, step and
-// configuration, not older than the timeout, on a verdict no worse now than
-// the one shown. A word that no longer stands is forgotten.
-func (st *State) approved(p *Plan, v release.Verdict, now time.Time) bool {
+// lapse forgets a person's word that no longer stands. It stands for this
+// attempt, step and configuration, until the timeout, and until the verdict is
+// once worse than the one shown.
+func (st *State) lapse(p *Plan, v release.Verdict, now time.Time) {
 	a := st.Approval
 	if a == nil {
-		return false
+		return
 	}
 	if a.Attempt != st.Attempt || a.Step != st.Step || a.Digest != p.Digest || v.Outranks(a.Shown) ||
 		p.ApprovalTimeout > 0 && now.Sub(a.At) >= p.ApprovalTimeout {
 		st.Approval = nil
-		return false
 	}
-	return true
 }
 
 // failGate rolls back for good, or holds where the failing signals are

@@ -75,6 +75,7 @@ type Decision struct {
 	MinHold  time.Duration
 	Covered  time.Duration
 	Overdue  bool      // max_wait_min is over: notify, exit 3
+	Again    bool      // the write was asked for before and has not been read back
 	Until    time.Time // end of a freeze, or of a cooldown
 
 	Finding  release.Finding // what a failed gate rests on
@@ -88,7 +89,7 @@ type Decision struct {
 
 // fill copies what every decision tells of the state.
 func (d *Decision) fill(p *Plan, st *State) {
-	step := &p.Steps[st.Step]
+	step := p.step(st.Step)
 	d.Step, d.Steps, d.Attempt, d.Phase = st.Step, len(p.Steps), st.Attempt, st.Breaker.Phase
 	d.MinHold, d.Covered, d.SlowSpan, d.Needed = step.MinHold, st.Covered, step.Limits.SlowSpan, step.Limits.MinSamples
 	d.Round, d.Trials = st.Breaker.Round, p.limits(0).Trials
@@ -112,8 +113,7 @@ func (d Decision) hold(p *Plan, st *State, why Why) Decision {
 	return d
 }
 
-// write asks for a weight. A weight that the target already has needs no
-// write and is taken as read back at once.
+// write asks for a weight and remembers that it did.
 func (d Decision) write(p *Plan, st *State, move release.Move, w release.Weight, why Why) Decision {
 	d.Move, d.Why, d.Write, d.Weight = move, why, true, w
 	st.Pending = Pending{Move: move, Weight: w, Why: why}
@@ -129,6 +129,7 @@ func (d Decision) write(p *Plan, st *State, move release.Move, w release.Weight,
 
 // again repeats the decision whose write has not been read back.
 func (d Decision) again(p *Plan, st *State) Decision {
+	d.Again = true
 	return d.write(p, st, st.Pending.Move, st.Pending.Weight, st.Pending.Why)
 }
 
@@ -158,15 +159,27 @@ func (d *Decision) Remaining() (time.Duration, bool) {
 
 // untilEnough extrapolates the rate at which samples came in at this step.
 func (d *Decision) untilEnough(v *SignalVerdict) (time.Duration, bool) {
-	if v.Finding.Of <= 0 || d.Covered <= 0 {
+	if v.Finding.Of <= 0 || v.Finding.Span <= 0 {
 		return 0, false
 	}
-	perMinute := float64(v.Finding.Of) / d.Covered.Minutes()
-	return time.Duration(math.Ceil(float64(v.MinOf-v.Finding.Of)/perMinute)) * time.Minute, true
+	return time.Duration(math.Ceil(float64(v.MinOf-v.Finding.Of)/v.perMinute())) * time.Minute, true
 }
+
+// perMinute is the rate at which the signal's samples came in.
+func (v *SignalVerdict) perMinute() float64 { return float64(v.Finding.Of) / v.Finding.Span.Minutes() }
 
 // Reason says in one sentence why, with the numbers.
 func (d *Decision) Reason() string {
+	switch {
+	case d.Again:
+		return fmt.Sprintf("asked for %s before (%s), not read back yet", d.Weight, d.Why)
+	case d.Overdue && (d.Move == release.Hold || d.Move == release.AwaitApproval):
+		return "max_wait_min is over: " + d.reason()
+	}
+	return d.reason()
+}
+
+func (d *Decision) reason() string {
 	switch d.Why {
 	case WhyStart:
 		return fmt.Sprintf("release starts at step 1 of %d", d.Steps)
@@ -244,13 +257,21 @@ func (d *Decision) insufficient() string {
 	v := &d.Verdicts[worst]
 	s := fmt.Sprintf("%d of %d %s", v.Finding.Of, v.MinOf, unitOf(v.Finding.Signal))
 	if more, ok := d.untilEnough(v); ok {
-		perMinute := float64(v.Finding.Of) / d.Covered.Minutes()
-		s += fmt.Sprintf("; about %d more minutes at the present %s a minute", int64(more/time.Minute), strconv.FormatFloat(perMinute, 'g', 2, 64))
+		perMinute := v.perMinute()
+		s += fmt.Sprintf("; about %d more minutes at the present %s a minute", int64(more/time.Minute), rate(perMinute))
 		if blind := perMinute * d.SlowSpan.Minutes(); v.Finding.Signal == release.SolveRate && blind < float64(d.Needed) {
 			s += fmt.Sprintf("; the breaker's %s hold only about %d of them, so its slow layer stays blind here", release.Minutes(d.SlowSpan), int64(blind))
 		}
 	}
 	return s
+}
+
+// rate prints a rate with the digits that a person needs: 0.26, 2.6, 26, 260.
+func rate(perMinute float64) string {
+	if perMinute >= 10 {
+		return strconv.FormatFloat(perMinute, 'f', 0, 64)
+	}
+	return strconv.FormatFloat(perMinute, 'g', 2, 64)
 }
 
 func unitOf(s release.Signal) string {
@@ -270,7 +291,7 @@ func (d *Decision) noData() string {
 			return fmt.Sprintf("no data for %s at this step", v.Finding.Signal)
 		}
 	}
-	return "no data"
+	return "no signal is enforced, so nothing can pass this gate"
 }
 
 func (d *Decision) failing() string {

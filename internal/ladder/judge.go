@@ -23,7 +23,7 @@ type SignalVerdict struct {
 // gate is due.
 func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Verdict {
 	l := p.limits(st.Step)
-	gate := release.Pass
+	gate, needed := release.Pass, false
 	for s := release.Signal(0); int(s) < release.Judged; s++ {
 		v := &d.Verdicts[s]
 		*v = st.signal(l, s)
@@ -39,9 +39,13 @@ func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Ver
 		if sourceFailed && v.Verdict != release.Fail {
 			v.Verdict = release.Error
 		}
+		needed = needed || v.Needed
 		if v.Needed && v.Verdict.Outranks(gate) {
 			gate = v.Verdict
 		}
+	}
+	if !needed {
+		return release.NoData // a pass needs positive evidence, and nothing is looked at
 	}
 	return gate
 }
@@ -54,7 +58,7 @@ func (st *State) signal(l *breaker.Limits, s release.Signal) SignalVerdict {
 	if mode == release.Off || optional && mode != release.Required && !st.Supplied.Has(s) {
 		return SignalVerdict{}
 	}
-	f, failing := st.Gate.finding(l, s, st.Covered)
+	f, failing := st.Gate.finding(l, s, st.Gate.Span)
 	v := SignalVerdict{Finding: f, MinOf: max(l.MinSamples, 1), Looked: true, Needed: mode != release.Observe}
 	switch {
 	case f.Of == 0:

@@ -2,6 +2,7 @@ package ladder
 
 import (
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -17,13 +18,19 @@ var (
 	ErrPaused       = errors.New("the release is paused already")
 	ErrNotPaused    = errors.New("the release is not paused")
 	ErrConfigIsSame = errors.New("the configuration has not changed")
+	ErrOffLadder    = errors.New("the weight in force is no step of the changed configuration: roll back first")
 )
 
 // RollBack takes the canary's weight to 0 for a person, from every state, and
-// keeps it there until ClearLock. It returns the decision to carry out.
+// keeps it there until ClearLock. It returns the decision to carry out. It is
+// refused only before a release whose weight was read as 0 and of which no
+// write is under way.
 func RollBack(p *Plan, st *State, now time.Time) (Decision, error) {
 	if st.Stage == NotStarted {
-		return Decision{}, ErrNotStarted
+		if st.Weight.IsZero() && st.Pending.Move == release.Hold {
+			return Decision{}, ErrNotStarted
+		}
+		st.Candidate, st.Digest, st.Attempt = p.Candidate, p.Digest, max(st.Attempt, 1)
 	}
 	breaker.Trip(&st.Breaker, now, true)
 	st.Stage = Failed
@@ -32,44 +39,77 @@ func RollBack(p *Plan, st *State, now time.Time) (Decision, error) {
 }
 
 // ClearLock ends a lock, a failed gate or a manual rollback: the next Decide
-// starts a new attempt at the first step with no evidence carried over.
+// starts a new attempt at the first step with no evidence carried over, after
+// a rollback that has not been read back yet.
 func ClearLock(st *State, now time.Time) error {
 	if st.Stage != Failed && !st.Breaker.Locked {
 		return ErrNotLocked
 	}
-	attempt := st.Attempt
 	breaker.Clear(&st.Breaker, now)
-	st.Stage, st.Latched, st.Pending = NotStarted, 0, Pending{}
+	st.Stage, st.Latched = NotStarted, 0
+	if !st.Pending.rollback() {
+		st.Pending = Pending{}
+	}
 	st.enterStep(0, now)
-	st.Attempt = attempt + 1
+	st.Attempt++
 	return nil
 }
 
 // Pause stops the ladder's clock. Breaker and rollback go on.
-func Pause(st *State) error {
+func Pause(st *State, now time.Time) error {
 	if st.Paused {
 		return ErrPaused
 	}
-	st.Paused = true
+	st.Paused, st.PausedAt = true, now
 	return nil
 }
 
-// Resume ends a pause.
-func Resume(st *State) error {
+// Resume ends a pause. Its time never counts, even if its windows are shown
+// only afterwards.
+func Resume(st *State, now time.Time) error {
 	if !st.Paused {
 		return ErrNotPaused
 	}
-	st.Paused = false
+	from := st.PausedAt
+	st.Paused, st.PausedAt = false, time.Time{}
+	st.Pauses = append(st.Pauses, Pausing{From: from, To: now})
+	if from.Before(st.At) {
+		from = st.At
+	}
+	st.PausedFor += max(now.Sub(from), 0)
 	return nil
 }
 
+// pausedDuring reports whether the clock stood in any part of the window, and
+// forgets the pauses that no later window can lie in.
+func (st *State) pausedDuring(w *release.Window) bool {
+	kept := st.Pauses[:0]
+	paused := st.Paused && w.End().After(st.PausedAt)
+	for _, x := range st.Pauses {
+		paused = paused || w.T.Before(x.To) && w.End().After(x.From)
+		if w.T.Before(x.To) {
+			kept = append(kept, x)
+		}
+	}
+	st.Pauses = kept
+	return paused
+}
+
 // AcceptConfig lets a release go on under a changed configuration. Approvals
-// given under the old one lapse.
+// given under the old one lapse. A weight that is no step of the changed
+// ladder is refused: nobody could say which step comes next.
 func AcceptConfig(p *Plan, st *State) error {
 	if st.Digest == p.Digest {
 		return ErrConfigIsSame
 	}
-	st.Digest, st.Approval = p.Digest, nil
+	step := 0 // where a weight of 0 goes on from
+	if !st.Weight.IsZero() {
+		step = slices.IndexFunc(p.Steps, func(s Step) bool { return s.Weight.Same(st.Weight) })
+		if step < 0 {
+			return ErrOffLadder
+		}
+	}
+	st.Step, st.Digest, st.Approval = step, p.Digest, nil
 	return nil
 }
 
@@ -88,7 +128,12 @@ func Approve(st *State, last *Decision, a Approval) error {
 }
 
 // Restart gives up an unfinished release for the plan's candidate. The weight
-// in force is kept as it was last read back.
+// in force is kept as it was last read back, and so is a rollback that is not
+// finished.
 func Restart(st *State) {
+	pending := st.Pending
 	*st = State{Weight: st.Weight, Stable: st.Stable}
+	if pending.rollback() {
+		st.Pending = pending
+	}
 }

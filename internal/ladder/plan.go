@@ -61,7 +61,11 @@ type Plan struct {
 	Candidate       string        // release id: digest of versions.canary without its weight
 }
 
-func (p *Plan) limits(step int) *breaker.Limits { return &p.Steps[step].Limits }
+// step returns a step of the release. A changed configuration may have fewer
+// than the release has climbed: until it is accepted the last one stands in.
+func (p *Plan) step(i int) *Step { return &p.Steps[min(i, len(p.Steps)-1)] }
+
+func (p *Plan) limits(step int) *breaker.Limits { return &p.step(step).Limits }
 
 // Frozen reports whether t falls into a freeze, and until when.
 func (p *Plan) Frozen(t time.Time) (until time.Time, frozen bool) {

@@ -49,7 +49,11 @@ type State struct {
 	Latched  release.SignalSet `json:"latched"`          // signals that failed in this attempt
 	Supplied release.SignalSet `json:"supplied"`         // optional signals that the source has supplied in this release
 
-	Paused   bool      `json:"paused"`
+	Paused    bool          `json:"paused"`
+	PausedAt  time.Time     `json:"paused_at,omitzero"` // since when, while Paused
+	PausedFor time.Duration `json:"paused_for"`         // time of this step spent paused
+	Pauses    []Pausing     `json:"pauses,omitempty"`   // ended pauses whose windows may still come
+
 	Approval *Approval `json:"approval,omitempty"`
 
 	Stable  stableCost `json:"stable_cost"`
@@ -62,6 +66,17 @@ type Pending struct {
 	Move   release.Move   `json:"move"` // Hold: nothing is pending
 	Weight release.Weight `json:"weight"`
 	Why    Why            `json:"why"`
+}
+
+// rollback reports whether the pending write takes the weight to 0.
+func (p *Pending) rollback() bool {
+	return p.Move == release.RollBackMove || p.Move == release.Lock
+}
+
+// Pausing is a span of time in which the ladder's clock stood.
+type Pausing struct {
+	From time.Time `json:"from"`
+	To   time.Time `json:"to"`
 }
 
 // Approval is a person's word for one step of one attempt under one
@@ -94,23 +109,24 @@ type Evidence struct {
 
 // Tally sums the windows that a gate judges.
 type Tally struct {
-	T            int64   `json:"t,omitempty"` // unix nanoseconds, of a single window
-	Requests     int64   `json:"requests"`
-	Judged       int64   `json:"judged"`
-	Solved       int64   `json:"solved"`
-	ViolationsOf int64   `json:"violations_of"` // requests with a known count of violations
-	Violations   int64   `json:"violations"`
-	TransfersOf  int64   `json:"transfers_of"`
-	Transfers    int64   `json:"transfers"`
-	CostOf       int64   `json:"cost_of"`
-	Cost         float64 `json:"cost"` // sum of ratio x requests
-	P99Of        int64   `json:"p99_of"`
-	P99MS        float64 `json:"p99_ms"` // sum of p99 x requests
+	T            int64         `json:"t,omitempty"` // unix nanoseconds, of a single window
+	Span         time.Duration `json:"span"`        // time with requests seen
+	Requests     int64         `json:"requests"`
+	Judged       int64         `json:"judged"`
+	Solved       int64         `json:"solved"`
+	ViolationsOf int64         `json:"violations_of"` // requests with a known count of violations
+	Violations   int64         `json:"violations"`
+	TransfersOf  int64         `json:"transfers_of"`
+	Transfers    int64         `json:"transfers"`
+	CostOf       int64         `json:"cost_of"`
+	Cost         float64       `json:"cost"` // sum of ratio x requests
+	P99Of        int64         `json:"p99_of"`
+	P99MS        float64       `json:"p99_ms"` // sum of p99 x requests
 }
 
 // tallyOf returns one window as a tally.
 func tallyOf(w *release.Window) Tally {
-	t := Tally{T: w.T.UnixNano(), Requests: w.Total}
+	t := Tally{T: w.T.UnixNano(), Span: w.Span, Requests: w.Total}
 	if w.Has(release.HasSolved) {
 		t.Judged, t.Solved = w.Judged, w.Solved
 	}
@@ -130,6 +146,7 @@ func tallyOf(w *release.Window) Tally {
 }
 
 func (t *Tally) add(o *Tally) {
+	t.Span += o.Span
 	t.Requests += o.Requests
 	t.Judged += o.Judged
 	t.Solved += o.Solved
@@ -168,7 +185,7 @@ func (st *State) ripen(now time.Time, lag time.Duration) {
 
 // enterStep starts a step's gate and hold empty.
 func (st *State) enterStep(step int, at time.Time) {
-	st.Step, st.At, st.Covered = step, at, 0
+	st.Step, st.At, st.Covered, st.PausedFor = step, at, 0, 0
 	st.Gate, st.Unripe = Tally{}, st.Unripe[:0]
 	st.Approval = nil
 }

@@ -404,23 +404,26 @@ func nearest(typed string, words []string) string {
 	return name
 }
 
-// distance is the number of runes to insert, delete or replace to turn a into
-// b (Levenshtein).
+// distance is the number of runes to insert, delete, replace or swap with their
+// neighbour to turn a into b (optimal string alignment).
 func distance(a, b []rune) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range one {
+		one[j] = j
 	}
 	for i := range a {
-		diagonal := row[0]
 		row[0] = i + 1
 		for j := range b {
-			d := diagonal
-			if a[i] != b[j] {
-				d = 1 + min(diagonal, row[j], row[j+1])
+			cost := 1
+			if a[i] == b[j] {
+				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], d
+			row[j+1] = min(one[j+1]+1, row[j]+1, one[j]+cost)
+			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
+				row[j+1] = min(row[j+1], two[j-1]+1)
+			}
 		}
+		two, one, row = one, row, two
 	}
-	return row[len(b)]
+	return one[len(b)]
 }

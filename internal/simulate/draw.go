@@ -79,6 +79,10 @@ func (d *dice) inversion(n int64, p float64) int64 {
 	return k
 }
 
+// manySteps is how many requests above the percentile are still drawn one by
+// one.
+const manySteps = 500
+
 // rankOf99 returns the nearest rank of the 99th percentile of n values.
 func rankOf99(n int64) int64 { return (n*99 + 99) / 100 }
 
@@ -89,9 +93,16 @@ func rankOf99(n int64) int64 { return (n*99 + 99) / 100 }
 // the largest downwards, and the gaps between their logarithms are independent
 // and exponential with means 1/n, 1/(n-1), ... (Renyi 1953). One of a hundred
 // values lies above the percentile, so one draw for every hundred is enough.
+// Beyond manySteps of them the k-th smallest is drawn as the beta variable that
+// it is.
 func (d *dice) p99(n int64, level, sigma float64) float64 {
+	k := rankOf99(n)
+	if n-k >= manySteps {
+		above := distuv.Beta{Alpha: float64(n - k + 1), Beta: float64(k), Src: d.pcg}.Rand()
+		return level * math.Exp(sigma*(normalQuantileLog(math.Log1p(-above))-z99))
+	}
 	logU := 0.0
-	for i, k := n, rankOf99(n); i >= k; i-- {
+	for i := n; i >= k; i-- {
 		logU -= d.rng.ExpFloat64() / float64(i)
 	}
 	return level * math.Exp(sigma*(normalQuantileLog(logU)-z99))

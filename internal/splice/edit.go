@@ -186,7 +186,7 @@ func doubleQuoted(value string) string {
 	if err := enc.Encode(value); err != nil {
 		panic("splice: string that JSON cannot hold: " + err.Error()) // there is none
 	}
-	text := []rune(strings.TrimSuffix(b.String(), "\n"))
+	text := strings.TrimSuffix(b.String(), "\n")
 	var out strings.Builder
 	for _, r := range text { // JSON lets these stand, YAML does not
 		if r >= 0x7f && r < 0xa0 || r == 0xfeff || r == 0xfffe || r == 0xffff {

@@ -80,7 +80,7 @@ func Set(src []byte, path []string, value string) ([]byte, error) {
 	if err != nil {
 		return nil, &Error{Path: path, Reason: ErrSyntax, Detail: err.Error()}
 	}
-	parent, old, reason, line := s.find(path)
+	parent, old, line, reason := s.find(path)
 	if reason != nil {
 		return nil, &Error{Path: path, Reason: reason, Line: line}
 	}
@@ -206,31 +206,31 @@ func (s *source) findShared(n *yaml.Node) {
 
 // find follows the path. It returns the node and its parent; a nil node is a
 // key that is missing in its mapping, the parent.
-func (s *source) find(path []string) (parent, node *yaml.Node, reason error, line int) {
+func (s *source) find(path []string) (parent, node *yaml.Node, line int, reason error) {
 	n := s.doc
 	for i, part := range path {
 		if n.Kind == yaml.AliasNode || s.shared[n] {
-			return nil, nil, ErrAlias, n.Line
+			return nil, nil, n.Line, ErrAlias
 		}
 		next, reason := child(n, part)
 		if reason != nil {
-			return nil, nil, reason, n.Line
+			return nil, nil, n.Line, reason
 		}
 		if next == nil {
 			if n.Kind != yaml.MappingNode || i < len(path)-1 {
-				return nil, nil, ErrNotFound, n.Line
+				return nil, nil, n.Line, ErrNotFound
 			}
-			return n, nil, nil, 0
+			return n, nil, 0, nil
 		}
 		parent, n = n, next
 	}
 	switch {
 	case n.Kind == yaml.AliasNode || s.shared[n]:
-		return nil, nil, ErrAlias, n.Line
+		return nil, nil, n.Line, ErrAlias
 	case n.Kind != yaml.ScalarNode:
-		return nil, nil, ErrNotScalar, n.Line
+		return nil, nil, n.Line, ErrNotScalar
 	}
-	return parent, n, nil, 0
+	return parent, n, 0, nil
 }
 
 // child returns an entry of a mapping or an item of a list, or nil.

@@ -202,7 +202,7 @@ func FuzzSet(f *testing.F) {
 		if perr != nil {
 			t.Fatalf("%q became %q: %v", src, out, perr)
 		}
-		_, n, reason, _ := s.find(parts)
+		_, n, _, reason := s.find(parts)
 		if reason != nil || n == nil || n.Value != value {
 			t.Fatalf("%q became %q, where %v is not %q", src, out, parts, value)
 		}

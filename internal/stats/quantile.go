@@ -41,9 +41,9 @@ type Weighted struct {
 	Weight int64
 }
 
-// WeightedMedian returns the smallest value at which at least half of the
-// weight has been passed; NaN if there is no weight. It sorts vs.
-func WeightedMedian(vs []Weighted) float64 {
+// WeightedQuantile returns the smallest value at which at least the share
+// level of the weight has been passed; NaN if there is no weight. It sorts vs.
+func WeightedQuantile(vs []Weighted, level float64) float64 {
 	var total, passed int64
 	for _, v := range vs {
 		total += v.Weight
@@ -53,9 +53,22 @@ func WeightedMedian(vs []Weighted) float64 {
 	}
 	slices.SortFunc(vs, func(a, b Weighted) int { return cmp.Compare(a.Value, b.Value) })
 	for _, v := range vs {
-		if passed += v.Weight; passed >= total-passed {
+		if passed += v.Weight; float64(passed) >= level*float64(total) {
 			return v.Value
 		}
 	}
 	return vs[len(vs)-1].Value
+}
+
+// RankLevel returns how often the ceil(q n)-th smallest of n values lies at or
+// below the true q-quantile, whatever their distribution:
+// P(Bin(n, q) >= ceil(q n)) (David and Nagaraja, Order Statistics, 7.1). It is
+// about a half for many values. The p99 of 50 requests is their slowest, and at
+// or below the true one in 60.5 % of cases.
+func RankLevel(q release.Ratio, n int64) float64 {
+	rank := q.FloorOf(n)
+	if q.Compare(rank, n) < 0 {
+		rank++
+	}
+	return BinomialTail(rank, n, q.Float64())
 }

@@ -188,7 +188,7 @@ func TestFiguresThatDoNotExistAreNaN(t *testing.T) {
 		t.Errorf("none: %v %v; one: %v %v", m0, sd0, m1, sd1)
 	}
 	half := release.MustRatio("0.5")
-	if x, y, z := Median(nil), NearestRank(nil, half), WeightedMedian([]Weighted{{3, 0}}); !math.IsNaN(x) || !math.IsNaN(y) || !math.IsNaN(z) {
+	if x, y, z := Median(nil), NearestRank(nil, half), WeightedQuantile([]Weighted{{3, 0}}, 0.5); !math.IsNaN(x) || !math.IsNaN(y) || !math.IsNaN(z) {
 		t.Errorf("quantiles of nothing: %v %v %v", x, y, z)
 	}
 }
@@ -208,20 +208,32 @@ func TestNearestRankIsExact(t *testing.T) {
 	}
 }
 
-func TestWeightedMedian(t *testing.T) {
+func TestWeightedQuantile(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		vs   []Weighted
-		want float64
+		name  string
+		vs    []Weighted
+		level float64
+		want  float64
 	}{
-		{"one heavy window decides", []Weighted{{900, 1}, {100, 10}, {500, 2}}, 100},
-		{"half is enough", []Weighted{{3, 5}, {1, 5}}, 1},
-		{"windows without requests do not count", []Weighted{{1, 0}, {2, 1}, {3, 0}}, 2},
+		{"one heavy window decides", []Weighted{{900, 1}, {100, 10}, {500, 2}}, 0.5, 100},
+		{"half is enough", []Weighted{{3, 5}, {1, 5}}, 0.5, 1},
+		{"a little more than half is not", []Weighted{{3, 5}, {1, 5}}, 0.51, 3},
+		{"windows without requests do not count", []Weighted{{1, 0}, {2, 1}, {3, 0}}, 0.5, 2},
+		{"all of it", []Weighted{{7, 1}, {9, 1}}, 1, 9},
 	} {
-		if got := WeightedMedian(c.vs); got != c.want {
+		if got := WeightedQuantile(c.vs, c.level); got != c.want {
 			t.Errorf("%s: got %v, want %v", c.name, got, c.want)
 		}
 	}
+}
+
+func TestRankLevel(t *testing.T) {
+	p99 := release.MustRatio("0.99")
+	// The slowest of 50 exceeds the true p99 in 39.5 % of windows; of n in 1 - 0.99^n.
+	digits(t, "50 requests", RankLevel(p99, 50), math.Pow(0.99, 50), 12)
+	near(t, "50 requests exceed", 1-RankLevel(p99, 50), 0.395, 5e-4)
+	digits(t, "8 requests", RankLevel(p99, 8), math.Pow(0.99, 8), 12)
+	near(t, "a million requests", RankLevel(p99, 1_000_000), 0.5, 0.01)
 }
 
 func TestBinomialTails(t *testing.T) {

@@ -61,8 +61,8 @@ func (a *armNames) of(r *row) (int, error) {
 		if f == FieldModel {
 			break
 		}
-		if arm := release.Arm(text); arm == release.Stable || arm == release.Canary {
-			return a.intern(string(arm))
+		if isArm(text) {
+			return a.known(text)
 		}
 		if name == nil {
 			name = text
@@ -75,6 +75,15 @@ func (a *armNames) of(r *row) (int, error) {
 	case name == nil:
 		return a.intern(string(release.All))
 	}
+	return a.known(name)
+}
+
+func isArm(name []byte) bool {
+	return string(name) == string(release.Stable) || string(name) == string(release.Canary)
+}
+
+// known is intern without making a string of a name that was met before.
+func (a *armNames) known(name []byte) (int, error) {
 	if i, ok := a.index[string(name)]; ok {
 		return i, nil
 	}

@@ -393,19 +393,15 @@ func (c *counter) notes(f *feed) {
 				f.note("%s is only ever logged as true%s: a record without it counts as none", field, ofArm(c.arms, arm))
 			}
 		}
-		if c.unflagged[i] > 0 {
-			f.note("%d records do not say %s though others in their window do; they count as none", c.unflagged[i], field)
-		}
+		f.noteCount(c.unflagged[i], fmt.Sprintf("1 record does not say %s though others in its window do; it counts as none", field),
+			"%d records do not say "+field.String()+" though others in their window do; they count as none")
 	}
-	if c.data.Late > 0 {
-		f.note("%d latencies came after their window had been put aside to save memory; those windows have no p99", c.data.Late)
-	}
-	if c.unranked > 0 {
-		f.note("%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows", c.unranked)
-	}
-	if c.unsure > 0 {
-		f.note("%d records came too long after others of their window to be compared with them; duplicates among them were counted", c.unsure)
-	}
+	f.noteCount(c.data.Late, "1 latency came after its window had been put aside to save memory; that window has no p99",
+		"%d latencies came after their window had been put aside to save memory; those windows have no p99")
+	f.noteCount(c.unranked, "1 window has no p99: its latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows",
+		"%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows")
+	f.noteCount(c.unsure, "1 record came too long after others of its window to be compared with them",
+		"%d records came too long after others of their window to be compared with them; duplicates among them were counted")
 }
 
 func ofArm(a *armNames, i int) string {

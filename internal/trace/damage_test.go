@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,28 +19,45 @@ type sample struct {
 	text string
 	opt  Options
 	rows int64 // what its windows sum up to
-	ends func(cut string) string
+	// lines says that rows end at newlines, and not with the document.
+	lines bool
 }
 
-// samples are inputs of every format. ends gives the part of a cut input that
-// is whole: the figures of a cut input must be those, or something is said.
+// samples are inputs of every format.
 func samples(t testing.TB) map[string]sample {
-	upToNewline := func(cut string) string { return cut[:strings.LastIndexByte(cut, '\n')+1] }
-	lineOrObject := func(cut string) string {
-		if strings.HasSuffix(cut, "}") && strings.Count(cut, "{") == strings.Count(cut, "}") {
-			return cut
-		}
-		return upToNewline(cut)
-	}
 	answer := fmt.Sprintf(answerOf, `{"metric":{"version":"canary"},"values":[[1777852860,"10"],[1777852920,"12"],[1777852980,"7"]]}`)
-	nothing := func(string) string { return "" }
 	return map[string]sample{
-		"JSON lines": {recordLines + recordLines[:len(recordLines)-1], Options{}, 8, lineOrObject},
-		"CSV":        {recordCSV, Options{}, 4, upToNewline},
-		"windows":    {fiveMinutes, Options{}, 190, upToNewline},
-		"JSON array": {"[" + strings.ReplaceAll(strings.TrimSpace(recordLines), "\n", ",") + "]\n", Options{}, 4, nothing},
-		"Prometheus": {answer, options(t, "total=value"), 29, nothing},
+		"JSON lines": {recordLines + recordLines[:len(recordLines)-1], Options{}, 8, true},
+		"CSV":        {recordCSV, Options{}, 4, true},
+		"windows":    {fiveMinutes, Options{}, 190, true},
+		"JSON array": {"[" + strings.ReplaceAll(strings.TrimSpace(recordLines), "\n", ",") + "]\n", Options{}, 4, false},
+		"Prometheus": {answer, options(t, "total=value"), 29, false},
 	}
+}
+
+// prefixes are the figures that a cut at n may leave: those of the whole rows
+// before it, and with the row that it is in, if the cut is past its figures.
+func (s *sample) prefixes(n int) []string {
+	var out []string
+	ends := []int{strings.LastIndexByte(s.text[:n], '\n') + 1, len(s.text)}
+	if !s.lines {
+		ends = ends[1:]
+	}
+	for e := n; s.lines && e < len(s.text); e++ {
+		if s.text[e] != '\n' {
+			continue
+		}
+		if d, err := read(s.text[:e+1], s.opt); err == nil && d.Bad == 0 {
+			ends[1] = e + 1
+			break
+		}
+	}
+	for _, e := range ends {
+		if d, err := read(s.text[:e], s.opt); err == nil {
+			out = append(out, table(d.Windows))
+		}
+	}
+	return out
 }
 
 func zipped(t testing.TB, text string) []byte {
@@ -74,17 +92,12 @@ func TestAFileCutAtAnyByteIsNeverWrongInSilence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.opt.MaxBad = anyBad
 			for n := range len(s.text) {
-				cut := s.text[:n]
-				got, err := read(cut, s.opt)
+				got, err := read(s.text[:n], s.opt)
 				if err != nil || got.Bad > 0 || noted(got, "the last line has no newline") {
 					continue
 				}
-				want, err := read(s.ends(cut), s.opt)
-				if err != nil || table(got.Windows) != table(want.Windows) {
-					whole, _ := read(s.text, s.opt)
-					if table(got.Windows) != table(whole.Windows) {
-						t.Errorf("cut at %d of %d: %v\n%s", n, len(s.text), err, table(got.Windows))
-					}
+				if figures := table(got.Windows); !slices.Contains(s.prefixes(n), figures) {
+					t.Errorf("cut at %d of %d: read in silence as\n%s", n, len(s.text), figures)
 				}
 			}
 		})
@@ -92,7 +105,8 @@ func TestAFileCutAtAnyByteIsNeverWrongInSilence(t *testing.T) {
 }
 
 func TestCompressedFilesAreReadWholeOrRefused(t *testing.T) {
-	for name, s := range samples(t) {
+	for _, name := range []string{"JSON lines", "windows"} {
+		s := samples(t)[name]
 		want := table(mustRead(t, s.text, s.opt).Windows)
 		for kind, packed := range map[string][]byte{"gzip": zipped(t, s.text), "zstd": zstded(t, s.text)} {
 			t.Run(name+" "+kind, func(t *testing.T) {
@@ -138,7 +152,7 @@ func TestACutCompressedFileSaysSo(t *testing.T) {
 	if _, err = read(string(packed), Options{}); err == nil || !strings.Contains(err.Error(), "damaged") {
 		t.Error(err)
 	}
-	if _, err = read(string(zipped(t, string(zipped(t, recordLines)))), Options{}); err == nil || !strings.Contains(err.Error(), "compress once") {
+	if _, err = read(string(zipped(t, string(zipped(t, recordLines)))), Options{}); err == nil || !strings.Contains(err.Error(), "gzip inside the compressed data") {
 		t.Error(err)
 	}
 }
@@ -149,7 +163,7 @@ func TestAFileWithAnyByteFlippedLosesNoRowInSilence(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s.opt.MaxBad = anyBad
 			for n := range len(s.text) {
-				for bit := range 8 {
+				for _, bit := range []int{0, 3, 5, 7} {
 					damaged := []byte(s.text)
 					damaged[n] ^= 1 << bit
 					d, err := read(string(damaged), s.opt)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -259,6 +260,16 @@ func (f *feed) note(format string, args ...any) {
 	}
 }
 
+// noteCount says how many of something there were, if any.
+func (f *feed) noteCount(n int64, one, many string) {
+	switch {
+	case n == 1:
+		f.note("%s", one)
+	case n > 1:
+		f.note(many, n)
+	}
+}
+
 // noteFile says what was guessed about a file that has been read.
 func (f *feed) noteFile(run *fileRun) {
 	if run.rows == 0 {
@@ -338,23 +349,23 @@ func (f *feed) summarise() {
 	for _, name := range f.empty {
 		f.note("%s: no rows in it", name)
 	}
-	counts := []struct {
-		n      int64
-		format string
+	for _, c := range []struct {
+		n         int64
+		one, many string
 	}{
-		{d.Duplicates, "%d duplicate rows dropped"},
-		{d.Identical, "%d rows are identical to others and were counted: without user_id or conversation_id they may be different requests"},
-		{d.OutOfOrder, "%d rows out of order, put where they belong"},
-		{d.NonFinite, "%d figures are NaN or infinite: missing, not zero"},
-		{d.NoData, "%d window rows have no total: no data there, not zero"},
+		{d.Duplicates, "1 duplicate row dropped", "%d duplicate rows dropped"},
+		{d.Identical, "1 row is identical to another and was counted", "%d rows are identical to others and were counted"},
+		{d.OutOfOrder, "1 row out of order, put where it belongs", "%d rows out of order, put where they belong"},
+		{d.NonFinite, "1 figure is NaN or infinite: missing, not zero", "%d figures are NaN or infinite: missing, not zero"},
+		{d.NoData, "1 window row has no total: no data there, not zero", "%d window rows have no total: no data there, not zero"},
+	} {
+		f.noteCount(c.n, c.one, c.many)
 	}
-	for _, c := range counts {
-		if c.n > 0 {
-			f.note(c.format, c.n)
-		}
+	if d.Identical > 0 {
+		f.note("identical rows without user_id or conversation_id may be different requests")
 	}
 	if d.LeftOut > 0 {
-		others := slices.Concat(f.records.arms.others, f.windows.arms.others)
-		f.note("%d rows of versions that no --arm names were left out (%s)", d.LeftOut, list(others))
+		others := list(slices.Concat(f.records.arms.others, f.windows.arms.others))
+		f.noteCount(d.LeftOut, "1 row of a version that no --arm names was left out ("+others+")", "%d rows of versions that no --arm names were left out ("+strings.ReplaceAll(others, "%", "%%")+")")
 	}
 }

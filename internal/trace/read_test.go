@@ -191,7 +191,7 @@ func TestAFlagThatIsOnlyLoggedWhenTrueIsFalseElsewhere(t *testing.T) {
 	}
 	d = mustRead(t, sparse+`{"ts":"2026-05-04T00:00:02Z","violation":false}`, Options{})
 	wantTable(t, d, "2026-05-04T00:00:00Z,all,3,,,1,,,,", "2026-05-04T00:01:00Z,all,1,,,,,,,")
-	if !noted(d, "1 records do not say violation though others in their window do") {
+	if !noted(d, "1 record does not say violation though others in its window do") {
 		t.Errorf("%q", d.Notes)
 	}
 }

@@ -311,9 +311,7 @@ func (s *windowSet) settlePoints(f *feed) error {
 	if points {
 		f.note("a Prometheus value at an instant stands for the span before it: windows start one span earlier")
 	}
-	if s.far > 0 {
-		f.note("%d counts were not whole: Prometheus extrapolates; they were rounded", s.far)
-	}
+	f.noteCount(s.far, "1 count was not whole: Prometheus extrapolates; it was rounded", "%d counts were not whole: Prometheus extrapolates; they were rounded")
 	return nil
 }
 

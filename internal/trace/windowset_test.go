@@ -271,7 +271,7 @@ const answerOf = `{"status":"success","data":{"resultType":"matrix","result":[%s
 func TestPrometheusAnswersAreWindows(t *testing.T) {
 	d := mustRead(t, fmt.Sprintf(answerOf, `{"metric":{},"values":[[1777852860,"26"],[1777852920,"NaN"],[1777852980,"25.98"],[1777853040,"0.4"],[1777853100,"+Inf"],[1777853160,"0"]]}`), options(t, "total=value"))
 	wantTable(t, d, "2026-05-04T00:00:00Z,all,26,,,,,,,", "2026-05-04T00:02:00Z,all,26,,,,,,,", "2026-05-04T00:05:00Z,all,0,,,,,,,")
-	if d.NonFinite != 2 || d.NoData != 3 || !noted(d, "windows start one span earlier") || !noted(d, "1 counts were not whole") {
+	if d.NonFinite != 2 || d.NoData != 3 || !noted(d, "windows start one span earlier") || !noted(d, "1 count was not whole") {
 		t.Errorf("%+v", d)
 	}
 }

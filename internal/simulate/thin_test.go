@@ -1,0 +1,166 @@
+package simulate_test
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/simulate"
+)
+
+// recorded is a feed of a canary at a share of 1,000 requests a minute.
+func recorded(t *testing.T, minutes int, share int64) *simulate.Recorded {
+	t.Helper()
+	var canary, stable []release.Window
+	for m := range minutes {
+		c := minute(m, 10*share, 8*share, share, 2*share)
+		c.Judged = 9 * share
+		c.Cost, c.CostMean, c.P99MS = 1.1, 0.0044, 310
+		c.Known |= release.HasCost | release.HasCostMean | release.HasP99
+		s := minute(m, 1000-10*share, 0, 0, 0)
+		s.Arm = release.Stable
+		canary, stable = append(canary, c), append(stable, s)
+	}
+	feed, err := simulate.NewRecorded(canary, stable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return feed
+}
+
+func thinned(t *testing.T, feed *simulate.Recorded, seed uint64) *simulate.Thinned {
+	t.Helper()
+	thin, err := simulate.Thin(feed, seed)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return thin
+}
+
+func TestThinKeepsTheLaddersShare(t *testing.T) {
+	const minutes = 4000
+	thin := thinned(t, recorded(t, minutes, 20), 1) // recorded at 20 %
+	var sum release.Window
+	for {
+		tick, more, err := thin.Next(release.Weight{Slots: 5, Ring: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			break
+		}
+		w := tick.Canary[0]
+		if w.Judged > w.Total || w.Solved > w.Judged || w.Violations > w.Total || w.Transfers > w.Total {
+			t.Fatalf("impossible window %+v", w)
+		}
+		if w.Has(release.HasP99) || w.P99MS != 0 || w.Cost != 1.1 || w.CostMean != 0.0044 {
+			t.Fatalf("p99 and cost of %+v", w)
+		}
+		if tick.Stable[0].Total != 800 {
+			t.Fatalf("stable has %d requests, want the recorded 800", tick.Stable[0].Total)
+		}
+		sum.Total, sum.Judged, sum.Solved = sum.Total+w.Total, sum.Judged+w.Judged, sum.Solved+w.Solved
+		sum.Violations, sum.Transfers = sum.Violations+w.Violations, sum.Transfers+w.Transfers
+	}
+	for _, f := range []struct {
+		name     string
+		got, was int64
+	}{
+		{"requests", sum.Total, 200}, {"judged", sum.Judged, 180}, {"solved", sum.Solved, 160},
+		{"violations", sum.Violations, 20}, {"hand-offs", sum.Transfers, 40},
+	} {
+		n := float64(f.was * minutes)
+		if math.Abs(float64(f.got)-n/4) > 5*math.Sqrt(n*3/16) {
+			t.Errorf("%d %s of %g, want a quarter", f.got, f.name, n)
+		}
+	}
+}
+
+func TestThinAtTheRecordedShareKeepsEveryRequest(t *testing.T) {
+	tick, _, err := thinned(t, recorded(t, 1, 20), 1).Next(release.Weight{Slots: 1, Ring: 5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w := tick.Canary[0]; w.Total != 200 || w.Judged != 180 || w.Solved != 160 || w.Violations != 20 || w.Transfers != 40 {
+		t.Errorf("got %+v", w)
+	}
+}
+
+func TestThinRefusesMoreThanWasRecorded(t *testing.T) {
+	thin := thinned(t, recorded(t, 3, 20), 1)
+	if _, _, err := thin.Next(release.Weight{Slots: 20, Ring: 100}); err != nil {
+		t.Fatal(err)
+	}
+	_, _, err := thin.Next(release.Weight{Slots: 21, Ring: 100})
+	got, typed := errors.AsType[*simulate.ShareError](err)
+	if !typed {
+		t.Fatalf("got %v", err)
+	}
+	want := simulate.ShareError{T: t0.Add(time.Minute), Want: release.Weight{Slots: 21, Ring: 100}, Canary: 200, Requests: 1000}
+	if diff := cmp.Diff(want, *got); diff != "" {
+		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if !strings.Contains(err.Error(), "at 21 %, but only 200 of 1000 requests (20 %)") {
+		t.Errorf("says %q", err)
+	}
+}
+
+func TestThinAtWeightZeroShowsNothing(t *testing.T) {
+	tick, more, err := thinned(t, recorded(t, 1, 20), 1).Next(release.Weight{})
+	if err != nil || !more || len(tick.Canary) != 0 || len(tick.Stable) != 1 {
+		t.Errorf("got %+v, %t, %v", tick, more, err)
+	}
+}
+
+func TestThinWithoutStableIsRefusedOrAGap(t *testing.T) {
+	alone, err := simulate.NewRecorded([]release.Window{minute(0, 10, 9, 0, 0)}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := simulate.Thin(alone, 1); !errors.Is(err, simulate.ErrShareUnknown) {
+		t.Errorf("got %v", err)
+	}
+	s := minute(1, 90, 80, 0, 0)
+	s.Arm = release.Stable
+	gap, err := simulate.NewRecorded([]release.Window{minute(0, 10, 9, 0, 0), minute(1, 10, 9, 0, 0)}, []release.Window{s})
+	if err != nil {
+		t.Fatal(err)
+	}
+	thin := thinned(t, gap, 1)
+	for m, want := range []int{0, 1} {
+		tick, _, err := thin.Next(release.Weight{Slots: 10, Ring: 100})
+		if err != nil || len(tick.Canary) != want {
+			t.Errorf("minute %d: %d windows, want %d; %v", m, len(tick.Canary), want, err)
+		}
+	}
+	if thin.Span() != time.Minute || !thin.Start().Equal(t0) {
+		t.Errorf("span %s, start %s", thin.Span(), thin.Start())
+	}
+}
+
+func TestThinIsRepeatable(t *testing.T) {
+	all := func(seed uint64) (ws []release.Window) {
+		thin := thinned(t, recorded(t, 50, 30), seed)
+		for {
+			tick, more, err := thin.Next(release.Weight{Slots: 7, Ring: 100})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !more {
+				return ws
+			}
+			ws = append(ws, tick.Canary...)
+		}
+	}
+	if diff := cmp.Diff(all(5), all(5)); diff != "" {
+		t.Error(diff)
+	}
+	if cmp.Equal(all(5), all(6)) {
+		t.Error("seeds 5 and 6 are alike")
+	}
+}

@@ -1,0 +1,183 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+func TestThePercentileIsTheNearestRank(t *testing.T) {
+	for _, n := range []int{1, 2, 99, 100, 101, 200, 1000} {
+		var b strings.Builder
+		b.WriteString("ts,latency_ms\n")
+		order := rand.New(rand.NewPCG(1, uint64(n))).Perm(n)
+		for _, i := range order {
+			fmt.Fprintf(&b, "2026-05-04T00:00:00Z,%d.25\n", i+1)
+		}
+		want := float64((99*n+99)/100) + 0.25
+		if w := mustRead(t, b.String(), Options{}).Windows[0]; w.P99MS != want || !w.Has(release.HasP99) {
+			t.Errorf("n=%d: %v, want %v", n, w.P99MS, want)
+		}
+	}
+}
+
+// Means and the cost ratio are exact up to the last rounding, however many
+// records there are and in whatever order.
+func TestCostsAreExact(t *testing.T) {
+	d := mustRead(t, "ts,arm,cost_usd\n"+strings.Repeat("2026-05-04T00:00:00Z,stable,0.1\n", 10)+strings.Repeat("2026-05-04T00:00:00Z,canary,0.3\n", 7), Options{})
+	canary, stable := d.Windows[0], d.Windows[1]
+	if stable.CostMean != 0.1 || canary.CostMean != 0.3 || canary.Cost != 3 {
+		t.Errorf("%v %v %v", stable.CostMean, canary.CostMean, canary.Cost)
+	}
+	d = mustRead(t, "ts,arm,cost_usd\n2026-05-04T00:00:00Z,stable,0\n2026-05-04T00:00:00Z,canary,0.3\n", Options{})
+	if d.Windows[0].Has(release.HasCost) {
+		t.Error("a ratio to a stable that costs nothing")
+	}
+	d = mustRead(t, "ts,cost_usd\n"+strings.Repeat("2026-05-04T00:00:00Z,1000000\n", 30000), Options{}) // past 2^64 nano-USD
+	if d.Windows[0].CostMean != 1e6 {
+		t.Error(d.Windows[0].CostMean)
+	}
+}
+
+// With little room the windows come out the same, as long as their records
+// come together.
+func TestLittleMemoryChangesNothingInOrderedInput(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		lines := drawRecords(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), 60)
+		slices.Sort(lines) // by time
+		text := strings.Join(lines, "")
+		want, err := read(text, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := read(text, Options{MaxLatencies: 12, MaxHashes: 12})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" && got.Late == 0 {
+			t.Fatal(diff)
+		}
+	})
+}
+
+func TestALatencyThatComesTooLateLeavesNoPercentileAndIsSaid(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("ts,user_id,latency_ms\n")
+	for i := range 100 {
+		fmt.Fprintf(&b, "2026-05-04T00:%02d:00Z,u%d,%d\n", i/2, i, i)
+	}
+	b.WriteString("2026-05-04T00:00:30Z,u,1000\n2026-05-04T00:00:00Z,u0,0\n")
+	d := mustRead(t, b.String(), Options{MaxLatencies: 10, MaxHashes: 10})
+	if w := d.Windows[0]; w.Has(release.HasP99) || w.Total != 4 {
+		t.Errorf("%+v", w)
+	}
+	if w := d.Windows[1]; w.P99MS != 3 {
+		t.Errorf("%+v", w)
+	}
+	if d.Late != 2 || !noted(d, "2 latencies came after their window had been put aside") || !noted(d, "2 records came too long after") {
+		t.Errorf("%d late, %q", d.Late, d.Notes)
+	}
+	one := mustRead(t, "ts,latency_ms\n"+strings.Repeat("2026-05-04T00:00:00Z,5\n", 20), Options{MaxLatencies: 10})
+	if w := one.Windows[0]; w.Has(release.HasP99) || w.Total != 20 || !noted(one, "1 window has no p99") {
+		t.Errorf("%+v %q", w, one.Notes)
+	}
+}
+
+// rowStream writes rows without end and without holding them.
+type rowStream struct {
+	rows, n int
+	pending []byte
+	buf     []byte
+	peak    uint64
+}
+
+func (s *rowStream) Read(p []byte) (int, error) {
+	for len(s.pending) < len(p) && s.n < s.rows {
+		if s.n == 0 {
+			s.pending = append(s.pending, "ts,user_id,latency_ms,solved\n"...)
+		}
+		if s.n%100_000 == 0 {
+			runtime.GC()
+			var m runtime.MemStats
+			runtime.ReadMemStats(&m)
+			s.peak = max(s.peak, m.HeapAlloc)
+		}
+		// A day, whatever the number of rows.
+		at := time.Unix(1777852800, int64(float64(s.n)/float64(s.rows)*86400e9)).UTC()
+		s.pending = at.AppendFormat(s.pending, time.RFC3339Nano)
+		s.pending = fmt.Appendf(s.pending, ",u%d,%d.5,true\n", s.n, s.n%9973)
+		s.n++
+	}
+	if len(s.pending) == 0 {
+		return 0, io.EOF
+	}
+	n := copy(p, s.pending)
+	s.pending = append(s.buf[:0], s.pending[n:]...)
+	s.buf = s.pending
+	return n, nil
+}
+
+func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
+	if testing.Short() {
+		t.Skip("two million rows")
+	}
+	heap := func(rows int) uint64 {
+		s := &rowStream{rows: rows}
+		d, err := ReadFiles(context.Background(), []string{"-"}, s, Options{MaxLatencies: 50_000, MaxHashes: 50_000}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if totalOf(d.Windows) != int64(rows) || d.Late > 0 || !d.Windows[7].Has(release.HasP99) {
+			t.Fatalf("%d of %d rows, %d late", totalOf(d.Windows), rows, d.Late)
+		}
+		return s.peak
+	}
+	short, long := heap(200_000), heap(2_000_000)
+	t.Logf("heap %d KiB for 200,000 rows, %d KiB for 2,000,000", short>>10, long>>10)
+	if long > short+4<<20 {
+		t.Errorf("heap %d KiB for 200,000 rows, %d KiB for 2,000,000", short>>10, long>>10)
+	}
+}
+
+func BenchmarkJSONL(b *testing.B) { benchmark(b, benchJSONL(20_000)) }
+
+func BenchmarkCSV(b *testing.B) {
+	var text strings.Builder
+	if _, err := io.Copy(&text, &rowStream{rows: 50_000}); err != nil {
+		b.Fatal(err)
+	}
+	benchmark(b, text.String())
+}
+
+func benchmark(b *testing.B, text string) {
+	b.ReportAllocs()
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		if _, err := read(text, Options{Span: 10 * time.Minute}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func benchJSONL(rows int) string {
+	var b strings.Builder
+	r := rand.New(rand.NewPCG(1, 2))
+	for i := range rows {
+		at := time.Unix(1777852800, int64(i)*1e9).UTC().Format(time.RFC3339Nano)
+		fmt.Fprintf(&b, `{"ts":%q,"user_id":"u_%x","version":"v1.42.3","model":"m-large","latency_ms":%.3f,"ttft_ms":%.3f,"input_tokens":%d,"output_tokens":%d,"cost_usd":%.6f,"status":"ok","solved":true,"violation":false,"transfer":false}`+"\n",
+			at, r.Uint64(), math.Exp(7+r.NormFloat64()), r.Float64()*300, r.IntN(4000), r.IntN(400), r.Float64()/50)
+	}
+	return b.String()
+}
