@@ -385,6 +385,18 @@ func TestCostAt100ComparesWithStablesLastDay(t *testing.T) {
 		d.pass(1, 30, func(w *release.Window) { w.CostMean, w.Known = 0.02, w.Known|release.HasCostMean })
 		d.wantPhase(release.Open)
 	})
+	t.Run("what stable cost two days before is no reference", func(t *testing.T) {
+		p := plan()
+		p.Steps = p.Steps[3:]
+		d := &driver{t: t, plan: p, now: t0, weight: pct(0)}
+		d.stable = []release.Window{{T: t0.Add(minutes(-48 * 60)), Span: minutes(1), Total: 100, CostMean: 0.01, Known: release.HasCostMean}}
+		d.decide()
+		d.pass(30, 30, func(w *release.Window) { w.CostMean, w.Known = 0.02, w.Known|release.HasCostMean })
+		d.wantPhase(release.Closed)
+		if v := d.decision.Verdicts[release.Cost]; v.Looked {
+			t.Errorf("judged against %+v", v)
+		}
+	})
 }
 
 // TestGatesJudgeUpToTheLabelLag: newer windows have unfinished labels.

@@ -3,7 +3,9 @@ package ladder_test
 import (
 	"slices"
 	"testing"
+	"time"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -173,7 +175,7 @@ func TestProbesCountFromTheReadBack(t *testing.T) {
 	d := start(t, plan())
 	d.pass(5, 30)
 	d.trip()
-	d.pass(5, -1)
+	d.pass(4, -1)
 	d.deaf = true
 	d.pass(4, 30, func(w *release.Window) { w.Violations = 9 }) // somebody else's traffic, while the write is under way
 	if d.decision.Move != release.Probe {
@@ -187,6 +189,24 @@ func TestProbesCountFromTheReadBack(t *testing.T) {
 	d.wantPhase(release.Closed)
 }
 
+// TestAWindowShownLateIsNoProbe: it began before the probes' weight was read
+// back and comes in after it.
+func TestAWindowShownLateIsNoProbe(t *testing.T) {
+	d := start(t, plan())
+	d.pass(5, 30)
+	d.trip()
+	d.pass(4, -1)
+	d.now = d.now.Add(minutes(1))
+	late := d.window(30, 0)
+	late.Violations = 9
+	d.decide()
+	d.wantHold(ladder.WhyProbing)
+	d.decide(late)
+	d.wantPhase(release.HalfOpen)
+	d.pass(5, 30)
+	d.wantPhase(release.Closed)
+}
+
 // TestOpenNeverLeavesToAHigherWeight: peers item 61. A trip at 10 % probes at
 // the first step's share.
 func TestOpenNeverLeavesToAHigherWeight(t *testing.T) {
@@ -195,7 +215,7 @@ func TestOpenNeverLeavesToAHigherWeight(t *testing.T) {
 	d.wantWeight(10)
 	d.trip()
 	d.wantWeight(0)
-	d.pass(5, -1)
+	d.pass(4, -1)
 	d.wantWeight(0)
 	d.wantHold(ladder.WhyCooldown)
 	d.pass(1, -1)
@@ -209,7 +229,7 @@ func TestRecoveryRestartsAtTheFirstStep(t *testing.T) {
 	d.wantWeight(10)
 	d.trip()
 	d.pass(5, -1)
-	d.pass(5, 30)
+	d.pass(4, 30)
 	d.wantPhase(release.HalfOpen)
 	d.pass(1, 30)
 	d.wantPhase(release.Closed)
@@ -217,13 +237,71 @@ func TestRecoveryRestartsAtTheFirstStep(t *testing.T) {
 	if d.st.Attempt != 2 || d.st.Step != 0 {
 		t.Errorf("attempt %d at step %d", d.st.Attempt, d.st.Step+1)
 	}
-	if d.st.Gate.Requests != 0 || d.st.Covered != 0 || d.st.Latched != 0 {
-		t.Errorf("gate and hold start with %+v, %s", d.st.Gate, d.st.Covered)
+	if d.st.Gate.Requests != 0 || d.st.Covered != 0 || !d.st.At.Equal(d.now) {
+		t.Errorf("gate and hold start with %+v, %s, since %s", d.st.Gate, d.st.Covered, d.st.At)
 	}
 	d.pass(9, 30)
 	d.wantWeight(1)
 	d.pass(1, 30)
 	d.wantWeight(5)
+}
+
+// TestRecoveryForgetsWhatLatched: a failure latches within its attempt only.
+func TestRecoveryForgetsWhatLatched(t *testing.T) {
+	d := start(t, plan(limits(func(l *breaker.Limits) { l.Rules[release.Transfers].OnFail = release.HoldStep })))
+	d.pass(10, 30, func(w *release.Window) { w.Transfers = 9 })
+	d.wantHold(ladder.WhyFailing)
+	d.trip()
+	d.pass(5, -1)
+	d.pass(5, 30)
+	d.wantPhase(release.Closed)
+	d.pass(10, 30)
+	d.wantWeight(5)
+}
+
+// TestWindowsFromBeforeTheFirstWeightAreNoEvidence: what the canary did before
+// the release is shown, and is none of its doing.
+func TestWindowsFromBeforeTheFirstWeightAreNoEvidence(t *testing.T) {
+	d := &driver{t: t, plan: plan(), now: t0.Add(minutes(10)), weight: pct(1)}
+	var old []release.Window
+	for m := range 10 {
+		w := d.window(30, 0)
+		w.T, w.Violations = t0.Add(minutes(m)), 9
+		old = append(old, w)
+	}
+	d.decide(old...)
+	d.pass(1, 30)
+	d.wantWeight(1)
+	d.wantPhase(release.Closed)
+	if d.st.Gate.Requests != 30 {
+		t.Errorf("the gate holds %d requests", d.st.Gate.Requests)
+	}
+}
+
+// TestTheWindowOfAnAdvanceIsTheBreakersAlone: it began under the step before,
+// so the new step's gate does not count it; the breaker, of which an advance
+// drops nothing, does.
+func TestTheWindowOfAnAdvanceIsTheBreakersAlone(t *testing.T) {
+	for _, violations := range []int64{0, 3} {
+		d := start(t, plan())
+		d.pass(9, 30)
+		d.deaf = true
+		d.pass(1, 30)
+		d.deaf, d.weight = false, pct(5)
+		d.now = d.now.Add(30 * time.Second)
+		d.decide() // read back half a minute into the window
+		d.now = d.now.Add(30 * time.Second)
+		w := d.window(30, 27)
+		w.Violations = violations
+		d.decide(w)
+		if violations > 0 {
+			d.wantWeight(0)
+			continue
+		}
+		if d.st.Step != 1 || d.st.Gate.Requests != 0 || d.st.Covered != 0 {
+			t.Errorf("step %d holds %d requests over %s", d.st.Step+1, d.st.Gate.Requests, d.st.Covered)
+		}
+	}
 }
 
 // TestSoakIsCountedAtThisEntry: peers item 14.
@@ -232,7 +310,7 @@ func TestSoakIsCountedAtThisEntry(t *testing.T) {
 	d.pass(9, 30) // nine of ten minutes at 1 %
 	d.trip()
 	d.pass(5, -1)
-	d.pass(6, 30)
+	d.pass(5, 30)
 	d.wantPhase(release.Closed)
 	d.pass(9, 30)
 	d.wantWeight(1)

@@ -77,10 +77,31 @@ func (p *Plan) Frozen(t time.Time) (until time.Time, frozen bool) {
 	return until, frozen
 }
 
-// covers looks at the span that began today and the one that began yesterday.
-// A wall-clock time that a change to summer time skips is moved as
-// [time.Date] does, so every day has its span.
+// covers reports whether t lies in the freeze, and until when. Where clocks go
+// back a wall-clock time comes twice, and is frozen both times.
 func (f *Freeze) covers(t time.Time) (end time.Time, in bool) {
+	if end, in = f.coversOnce(t); in {
+		return end, in
+	}
+	_, offset := t.In(f.Zone).Zone()
+	for _, shift := range []time.Duration{time.Hour, 30 * time.Minute} {
+		for _, by := range []time.Duration{shift, -shift} {
+			twin := t.Add(by)
+			if _, o := twin.In(f.Zone).Zone(); time.Duration(offset-o)*time.Second != by {
+				continue // not the same by the wall clock
+			}
+			if end, in = f.coversOnce(twin); in {
+				return end.Add(-by), true
+			}
+		}
+	}
+	return time.Time{}, false
+}
+
+// coversOnce looks at the span that began today and the one that began
+// yesterday. A wall-clock time that a change to summer time skips is moved as
+// [time.Date] does, so every day has its span.
+func (f *Freeze) coversOnce(t time.Time) (end time.Time, in bool) {
 	local := t.In(f.Zone)
 	for back := range 2 {
 		y, m, d := local.AddDate(0, 0, -back).Date()

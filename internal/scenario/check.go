@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/simulate"
 )
@@ -223,7 +224,7 @@ func (f final) check(_ *Scenario, out *simulate.Outcome) Result {
 		look("", f.state.String(), out.State.Breaker.Phase.String())
 	}
 	if f.locked != nil {
-		look("", word(*f.locked, "locked"), word(out.State.Breaker.Locked, "locked"))
+		look("", word(*f.locked, "locked"), word(locked(out), "locked"))
 	}
 	if f.pct != nil {
 		w := out.State.Weight
@@ -247,6 +248,12 @@ func (f final) check(_ *Scenario, out *simulate.Outcome) Result {
 	}
 	r.Want, r.Got = "ends "+strings.Join(want, ", "), "ends "+strings.Join(got, ", ")
 	return r
+}
+
+// locked reports whether only a person starts the next attempt, be it the
+// breaker that locked or a gate that failed.
+func locked(out *simulate.Outcome) bool {
+	return out.State.Breaker.Locked || out.State.Stage == ladder.Failed
 }
 
 func pctText(r release.Ratio) string { return strconv.FormatFloat(r.Float64()*100, 'g', 6, 64) + " %" }

@@ -123,6 +123,15 @@ func TestCheckOfAQuietReplay(t *testing.T) {
 	}
 }
 
+func TestAFailedGateIsALock(t *testing.T) {
+	out := &simulate.Outcome{}
+	out.State.Stage = ladder.Failed
+	want := scenario.Result{Want: "ends CLOSED, locked", Got: "ends CLOSED, locked", OK: true}
+	if rs := with(t, "final: { state: CLOSED, locked: true }").Check(out); rs[0] != want {
+		t.Errorf("got %+v", rs)
+	}
+}
+
 func TestCheckRuns(t *testing.T) {
 	quiet := &simulate.Outcome{Steps: []simulate.StepTime{{Minute: 0, Minutes: 100, Weight: weightOf(1)}}}
 	early := outcome()

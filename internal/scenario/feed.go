@@ -174,7 +174,7 @@ func armOf(s *section, def release.Arm) release.Arm {
 	return release.Arm(word)
 }
 
-// faultText is a fault's name with its times, for messages.
+// String returns the fault with its times, for messages.
 func (f Fault) String() string {
 	if f.Until == 0 {
 		return fmt.Sprintf("%s from minute %d", f.Name, f.From)

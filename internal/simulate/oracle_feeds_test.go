@@ -83,6 +83,30 @@ func TestReadingsOfTheOracleMatter(t *testing.T) {
 	}
 }
 
+// TestATickPastTheEndIsNoneOfTheFeeds: scenario-a ends at 27; at 28 it would
+// have become HALF_OPEN.
+func TestATickPastTheEndIsNoneOfTheFeeds(t *testing.T) {
+	for last, want := range map[int]string{
+		27: "22 CLOSED->OPEN violations\n",
+		28: "22 CLOSED->OPEN violations\n28 OPEN->HALF_OPEN cooldown\n",
+	} {
+		feed, err := simulate.NewRecorded(scenarioA(last+1), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := simulate.Run(plan(published()), feed, simulate.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := transitions(out); got != want {
+			t.Errorf("up to %d: got\n%swant\n%s", last, got, want)
+		}
+		if last == 27 && (out.State.Breaker.Phase != release.Open || out.Last.Phase != release.Open || !out.Last.Weight.IsZero()) {
+			t.Errorf("up to 27: ends %s, says %s at %s", out.State.Breaker.Phase, out.Last.Phase, out.Last.Weight)
+		}
+	}
+}
+
 // oCase is a random feed with its rules and a ladder.
 type oCase struct {
 	rules  oRules

@@ -266,9 +266,9 @@ func (s *Synthetic) levelsAt(arm release.Arm, minute int, t time.Time) (lv level
 		switch f.Target {
 		case Traffic:
 			if f.Arm == release.All {
-				shared *= f.factor(t)
+				shared *= s.factor(f, t)
 			} else {
-				lv.traffic *= f.factor(t)
+				lv.traffic *= s.factor(f, t)
 			}
 		case Solve:
 			lv.solved = s.solveUnder(f, lv.solved, minute, t)
@@ -294,9 +294,9 @@ func (s *Synthetic) levelsAt(arm release.Arm, minute int, t time.Time) (lv level
 }
 
 // factor is what a fault on traffic multiplies it with.
-func (f *Fault) factor(t time.Time) float64 {
+func (s *Synthetic) factor(f *Fault, t time.Time) float64 {
 	if f.Change == SwingShare {
-		return 1 + f.Value*swing(t, f.PeakHour)
+		return 1 + f.Value*s.swing(t, f.PeakHour)
 	}
 	return f.Value
 }
@@ -330,7 +330,7 @@ func (s *Synthetic) solveUnder(f *Fault, l Level, minute int, t time.Time) Level
 	case DecayPP:
 		rate -= f.Value / 100 * float64(minute-f.From) / 60
 	case SwingPP:
-		rate += f.Value / 100 * swing(t, f.PeakHour)
+		rate += f.Value / 100 * s.swing(t, f.PeakHour)
 	default:
 		rate -= f.Value / 100
 	}
@@ -349,9 +349,13 @@ func (s *Synthetic) asShare(l Level) Level {
 	return Level{Value: min(l.Value/s.spec.PerMin, 1), Known: l.Known}
 }
 
-// swing is a cosine of 24 hours that is 1 at the peak hour, UTC.
-func swing(t time.Time, peak float64) float64 {
-	h, m, sec := t.UTC().Clock()
-	hour := float64(h) + float64(m)/60 + float64(sec)/3600
-	return math.Cos(2 * math.Pi * (hour - peak) / 24)
+// swing is a cosine of 24 hours that is 1 at the peak hour, UTC. Both arms and
+// several faults ask for the same one in a tick.
+func (s *Synthetic) swing(t time.Time, peak float64) float64 {
+	if s.wave.at != t || s.wave.peak != peak {
+		h, m, sec := t.UTC().Clock()
+		hour := float64(h) + float64(m)/60 + float64(sec)/3600
+		s.wave.at, s.wave.peak, s.wave.height = t, peak, math.Cos(2*math.Pi*(hour-peak)/24)
+	}
+	return s.wave.height
 }

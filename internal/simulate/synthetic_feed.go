@@ -23,6 +23,10 @@ type Synthetic struct {
 	end    time.Time
 	dice   dice
 	carry  [carries]float64
+	wave   struct { // the last swing asked for
+		at           time.Time
+		peak, height float64
+	}
 	canary [1]release.Window
 	stable [1]release.Window
 }

@@ -140,8 +140,8 @@ type meter struct {
 }
 
 func (m *meter) Read(p []byte) (int, error) {
-	if err := context.Cause(m.ctx); err != nil {
-		return 0, m.ctx.Err()
+	if err := m.ctx.Err(); err != nil {
+		return 0, err
 	}
 	n, err := m.r.Read(p)
 	m.n += int64(n)
