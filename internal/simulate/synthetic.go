@@ -352,10 +352,10 @@ func (s *Synthetic) asShare(l Level) Level {
 // swing is a cosine of 24 hours that is 1 at the peak hour, UTC. Both arms and
 // several faults ask for the same one in a tick.
 func (s *Synthetic) swing(t time.Time, peak float64) float64 {
-	if s.wave.at != t || s.wave.peak != peak {
+	if w := &s.wave; !w.known || !w.at.Equal(t) || w.peak != peak {
 		h, m, sec := t.UTC().Clock()
 		hour := float64(h) + float64(m)/60 + float64(sec)/3600
-		s.wave.at, s.wave.peak, s.wave.height = t, peak, math.Cos(2*math.Pi*(hour-peak)/24)
+		w.known, w.at, w.peak, w.height = true, t, peak, math.Cos(2*math.Pi*(hour-peak)/24)
 	}
 	return s.wave.height
 }

@@ -16,14 +16,15 @@ import (
 // none and the cost is a mean without a ratio. An arm without requests has no
 // window: a gap.
 type Synthetic struct {
-	spec   Spec
-	span   time.Duration
-	per    float64 // minutes a tick
-	at     int     // number of the next tick
-	end    time.Time
-	dice   dice
-	carry  [carries]float64
-	wave   struct { // the last swing asked for
+	spec  Spec
+	span  time.Duration
+	per   float64 // minutes a tick
+	at    int     // number of the next tick
+	end   time.Time
+	dice  dice
+	carry [carries]float64
+	wave  struct { // the last swing asked for
+		known        bool
 		at           time.Time
 		peak, height float64
 	}

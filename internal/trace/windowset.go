@@ -26,6 +26,7 @@ type windowRow struct {
 	w     release.Window
 	given uint32 // bit f: the row had a figure for field f
 	point bool
+	bare  bool // the span is a number without a unit, read as seconds
 	file  string
 	line  int64
 }
@@ -144,7 +145,7 @@ func (row *windowRow) same(o *windowRow) bool {
 // read takes the row's figures. odd counts those that are not finite.
 func (row *windowRow) read(p *plan, r *row, s *windowSet) (odd int64, err error) {
 	if c := r.cells[FieldSpan]; c.present() {
-		if row.w.Span, err = readSpan(c, p.unit[FieldSpan]); err != nil {
+		if row.w.Span, row.bare, err = readSpan(c, p.unit[FieldSpan]); err != nil {
 			return 0, err
 		}
 	}
@@ -225,27 +226,29 @@ func (row *windowRow) settle() error {
 	return nil
 }
 
-// readSpan reads the span of a window: 10m, or a number with a mapped unit.
-func readSpan(c cell, u Unit) (time.Duration, error) {
+// readSpan reads the span of a window: 10m, or a number with a mapped unit. A
+// bare number is read as seconds, and giveSpans holds it against the step
+// between the windows.
+func readSpan(c cell, u Unit) (span time.Duration, bare bool, err error) {
 	n, fig := parseNumber(c.text)
 	if fig == missing {
-		return 0, nil
+		return 0, false, nil
 	}
 	if fig == finite {
-		if u == NoUnit {
-			return 0, badField(FieldSpan, "%s has no unit; write 60s or 1m, or map it: --map span=COLUMN:s", quote(c.text))
+		if bare = u == NoUnit; bare {
+			u = Seconds
 		}
 		ns, ok := n.floor(9 + u.exp())
 		if !ok || ns <= 0 || ns > int64(maxSpan) {
-			return 0, badField(FieldSpan, "%s is no length of time", quote(c.text))
+			return 0, bare, badField(FieldSpan, "%s is no length of time", quote(c.text))
 		}
-		return time.Duration(ns), nil
+		return time.Duration(ns), bare, nil
 	}
 	d, err := ParseSpan(string(c.text))
 	if err != nil {
-		return 0, &badRow{"span " + err.Error()}
+		return 0, false, &badRow{"span " + err.Error()}
 	}
-	return d, nil
+	return d, false, nil
 }
 
 // pointCount reads a count from a Prometheus value.
@@ -348,9 +351,20 @@ func (s *windowSet) finish(f *feed) error {
 // one step apart; everything else is for the user to say.
 func (s *windowSet) giveSpans(f *feed) error {
 	step, span := s.step, s.opt.InputSpan
-	said := false
+	said, bare := false, false
 	for i := range s.rows {
 		row := &s.rows[i]
+		if row.bare {
+			if row.w.Span != step {
+				return &InputError{File: row.file, Line: row.line,
+					Msg:    fmt.Sprintf("span %g has no unit, and the windows are not so many seconds apart", row.w.Span.Seconds()),
+					Advice: "write it as 60s or 1m, or map it: --map span=COLUMN:s"}
+			}
+			if !bare {
+				bare = true
+				f.note("%s: spans are numbers, taken as seconds, since the windows are %s apart; --map span=COLUMN:s would settle it", row.file, FormatSpan(step))
+			}
+		}
 		if row.w.Span == 0 {
 			switch {
 			case span > 0:

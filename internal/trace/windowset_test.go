@@ -26,7 +26,6 @@ func TestWindowRowsThatCannotBeAreBadLines(t *testing.T) {
 		"2026-05-04T00:01:00Z,true,,4,0,1,1m":    `total "true" is not a number`,
 		"2026-05-04T00:01:00Z,5,,4,x,1,1m":       `violations "x" is not a number`,
 		"2026-05-04T00:01:00Z,5,,4,0,-1,1m":      `cost "-1" is negative`,
-		"2026-05-04T00:01:00Z,5,,4,0,1,60":       `span "60" has no unit`,
 		"2026-05-04T00:01:00Z,5,,4,0,1,-1m":      "is not a span of time",
 		"2026-05-04T00:01:00Z,5,,4,0,1,tomorrow": "is not a span of time",
 	} {
@@ -39,6 +38,23 @@ func TestWindowRowsThatCannotBeAreBadLines(t *testing.T) {
 	wantTable(t, d, "2026-05-04T00:00:00Z,all,5,5,4,0,,1,,", "2026-05-04T00:01:00Z,all,4,4,4,0,,,,")
 	if d.NonFinite != 1 {
 		t.Errorf("%d figures not finite", d.NonFinite)
+	}
+}
+
+// TestABareSpanIsSecondsIfTheWindowsSaySo: a number without a unit is taken as
+// seconds where the windows are that far apart, and refused elsewhere.
+func TestABareSpanIsSecondsIfTheWindowsSaySo(t *testing.T) {
+	rows := func(span string) string {
+		return "t,total,solved,span\n2026-05-04T00:00:00Z,5,4," + span + "\n2026-05-04T00:01:00Z,6,4," + span + "\n"
+	}
+	d := mustRead(t, rows("60"), Options{})
+	if d.Span != time.Minute || !noted(d, "spans are numbers, taken as seconds") {
+		t.Errorf("span %v, notes %q", d.Span, d.Notes)
+	}
+	for _, span := range []string{"1", "60000", "5"} {
+		if _, err := read(rows(span), Options{}); err == nil || !strings.Contains(err.Error(), "has no unit") {
+			t.Errorf("span %s: %v", span, err)
+		}
 	}
 }
 
