@@ -73,6 +73,25 @@ func Idle(l *Limits, st *State, now time.Time) (release.Event, bool) {
 	return st.readProbes(l, now)
 }
 
+// Amend takes the labels of a window that was folded before and is shown again
+// with more of them known. It reports whether the window is there and its
+// labels have not been judged: with a label lag a window's outcome is read when
+// the lag is over, not when the window is first seen.
+func Amend(l *Limits, st *State, w *release.Window) bool {
+	s, t := &st.spans, w.T.UnixNano()
+	first := s.lo
+	if st.Phase == release.HalfOpen {
+		first = max(first, s.probed)
+	}
+	for seq := s.hi - 1; seq >= first && s.at(seq).T > s.at(s.hi-1).T-int64(l.LabelLag); seq-- {
+		if x := s.at(seq); x.T == t {
+			x.Judged, x.Solved = w.Judged, w.Solved
+			return true
+		}
+	}
+	return false
+}
+
 // Clear takes a lock away and starts over CLOSED with no evidence and no
 // recoveries counted, as a person who takes responsibility asks for.
 func Clear(st *State, now time.Time) {

@@ -47,9 +47,11 @@ func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
 	return st.climb(p, d, ev, drift, now)
 }
 
-// unfinished reports whether another candidate would be in the way.
+// unfinished reports whether another candidate would be in the way: it has to
+// wait for the end of this release, or for a person who gives it up. A locked
+// or failed one is not over: nobody has looked yet.
 func (st *State) unfinished() bool {
-	return st.Stage == Climbing || st.Breaker.Phase == release.HalfOpen
+	return st.Stage != RolledBack && (st.Stage != Completed || st.Breaker.Phase != release.Closed)
 }
 
 // observe takes a reading of the weight: it completes a pending write, or
@@ -127,6 +129,7 @@ func (st *State) fold(p *Plan, windows []release.Window) (release.Event, bool) {
 	for i := range windows {
 		w := &windows[i]
 		if !w.T.After(st.Seen) && !st.Seen.IsZero() {
+			st.amend(p.limits(st.limitsStep()), w)
 			continue
 		}
 		st.Seen, st.Span = w.T, w.Span
@@ -205,7 +208,7 @@ func (st *State) time(p *Plan, now time.Time, drift bool) (release.Event, bool) 
 			return event, true
 		}
 	}
-	if drift || now.Before(st.CoolFor) && st.Stage != Failed {
+	if drift || now.Before(st.CoolFor) && st.Stage == Climbing {
 		return release.Event{}, false
 	}
 	return breaker.Tick(l, &st.Breaker, now)
@@ -216,7 +219,7 @@ func (st *State) time(p *Plan, now time.Time, drift bool) (release.Event, bool) 
 // for the record alone.
 func (st *State) after(p *Plan, d Decision, event release.Event) Decision {
 	d.Event, d.Happened, d.T = event, true, event.T
-	if st.Stage == Failed {
+	if st.Stage == Failed || st.Stage == RolledBack {
 		return d.hold(p, st, WhyFailed)
 	}
 	switch event.To {
@@ -277,7 +280,7 @@ func (st *State) standing(p *Plan, drift bool) (Why, bool) {
 	switch {
 	case drift:
 		return WhyDrift, true
-	case st.Stage == Failed:
+	case st.Stage == Failed, st.Stage == RolledBack:
 		return WhyFailed, true
 	case st.Breaker.Phase == release.Open && st.Breaker.Locked:
 		return WhyLocked, true
@@ -331,7 +334,7 @@ func (st *State) lapse(p *Plan, v release.Verdict, now time.Time) {
 	if a == nil {
 		return
 	}
-	if a.Attempt != st.Attempt || a.Step != st.Step || a.Digest != p.Digest || v.Outranks(a.Shown) ||
+	if a.Attempt != st.Attempt || a.Step != st.Step || a.Digest != p.Digest || v != release.Error && v.Outranks(a.Shown) ||
 		p.ApprovalTimeout > 0 && now.Sub(a.At) >= p.ApprovalTimeout {
 		st.Approval = nil
 	}

@@ -410,3 +410,34 @@ func TestGatesJudgeUpToTheLabelLag(t *testing.T) {
 	d.pass(1, 30)
 	d.wantWeight(5)
 }
+
+// TestLabelsThatComeInLateAreRead: with a label lag a window is judged by what
+// is known of its labels when the lag is over, not when it was first seen.
+func TestLabelsThatComeInLateAreRead(t *testing.T) {
+	lag := func(s *ladder.Step) { s.Limits.LabelLag, s.Limits.Keep = minutes(10), minutes(60) }
+	run := func(amended bool) *driver {
+		d := start(t, plan(lag))
+		var young []release.Window // the canary's windows of the last ten minutes
+		for range 60 {
+			d.now = d.now.Add(minutes(1))
+			w := d.window(30, 0) // no label says solved yet
+			w.Judged, w.Solved = 30, 12
+			young = append(young, w)
+			young = young[max(0, len(young)-10):]
+			shown := append([]release.Window(nil), young...)
+			if amended {
+				for i := range shown[:len(shown)-1] {
+					shown[i].Solved = 27 // and then they do
+				}
+			}
+			d.decide(shown...)
+		}
+		return d
+	}
+	if d := run(true); len(d.events) != 0 {
+		t.Errorf("a healthy canary with late labels tripped: %v", d.events[0].Finding)
+	}
+	if d := run(false); len(d.events) == 0 || d.events[0].Finding.Signal != release.SolveRate {
+		t.Error("the control, whose labels never come in, did not trip")
+	}
+}

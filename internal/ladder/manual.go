@@ -33,7 +33,7 @@ func RollBack(p *Plan, st *State, now time.Time) (Decision, error) {
 		st.Candidate, st.Digest, st.Attempt = p.Candidate, p.Digest, max(st.Attempt, 1)
 	}
 	breaker.Trip(&st.Breaker, now, true)
-	st.Stage = Failed
+	st.Stage = RolledBack
 	d := Decision{T: now}
 	return d.write(p, st, release.RollBackMove, release.Weight{Ring: p.Steps[0].Weight.Ring}, WhyManual), nil
 }
@@ -42,7 +42,7 @@ func RollBack(p *Plan, st *State, now time.Time) (Decision, error) {
 // starts a new attempt at the first step with no evidence carried over, after
 // a rollback that has not been read back yet.
 func ClearLock(st *State, now time.Time) error {
-	if st.Stage != Failed && !st.Breaker.Locked {
+	if !st.Locked() {
 		return ErrNotLocked
 	}
 	breaker.Clear(&st.Breaker, now)

@@ -433,7 +433,14 @@ func TestOtherCandidateConflicts(t *testing.T) {
 			t.Errorf("candidate %s, attempt %d, %d requests", d.st.Candidate, d.st.Attempt, d.st.Gate.Requests)
 		}
 	})
-	t.Run("after a release that was rolled back for good", func(t *testing.T) {
+	t.Run("after a failed gate, at which nobody has looked", func(t *testing.T) {
+		d := start(t, plan())
+		d.st.Stage = ladder.Failed
+		d.plan = other(d.plan)
+		d.decide()
+		d.wantHold(ladder.WhyOtherCandidate)
+	})
+	t.Run("but not after a person's rollback", func(t *testing.T) {
 		d := start(t, plan())
 		if _, err := ladder.RollBack(d.plan, &d.st, d.now); err != nil {
 			t.Fatal(err)

@@ -16,9 +16,12 @@ const (
 	NotStarted Stage = iota // or to be started anew: the next Decide writes the first step
 	Climbing
 	Completed
-	// Failed: a gate failed or a person rolled back. The weight is 0 and only a
-	// person starts another attempt.
+	// Failed: a gate failed. The weight is 0 and only a person starts another
+	// attempt.
 	Failed
+	// RolledBack: a person rolled back. The weight is 0 until a person clears
+	// it or another candidate starts.
+	RolledBack
 )
 
 // State is all that is remembered of a release between two calls of Decide:
@@ -58,6 +61,12 @@ type State struct {
 
 	Stable  stableCost `json:"stable_cost"`
 	CostRef float64    `json:"cost_ref"` // USD a request of stable before the last step; 0: unknown
+}
+
+// Locked reports whether only a person can let the release go on: after an
+// escalated trip, a failed gate or a rollback by hand.
+func (st *State) Locked() bool {
+	return st.Breaker.Locked || st.Stage == Failed || st.Stage == RolledBack
 }
 
 // Pending is a write that Decide has asked for and that has not been read
@@ -124,7 +133,9 @@ type Tally struct {
 	P99MS        float64       `json:"p99_ms"` // sum of p99 x requests
 }
 
-// tallyOf returns one window as a tally.
+// tallyOf returns one window as a tally. cost_min_samples and p99_min_samples
+// are about a window that may trip alone; the gate pools windows until there
+// are min_samples_slow requests, so the small ones count here.
 func tallyOf(w *release.Window) Tally {
 	t := Tally{T: w.T.UnixNano(), Span: w.Span, Requests: w.Total}
 	if w.Has(release.HasSolved) {
@@ -158,6 +169,20 @@ func (t *Tally) add(o *Tally) {
 	t.Cost += o.Cost
 	t.P99Of += o.P99Of
 	t.P99MS += o.P99MS
+}
+
+// amend takes what has become known of the labels of a folded window, as long
+// as it is younger than the label lag and has not been judged. Everything else
+// of a window is final when it is first seen.
+func (st *State) amend(l *breaker.Limits, w *release.Window) {
+	if l.LabelLag == 0 || !w.Has(release.HasSolved) || !breaker.Amend(l, &st.Breaker, w) {
+		return
+	}
+	for i := range st.Unripe {
+		if st.Unripe[i].T == w.T.UnixNano() {
+			st.Unripe[i].Judged, st.Unripe[i].Solved = w.Judged, w.Solved
+		}
+	}
 }
 
 // gather takes a window of this step into the gate, at once or when its

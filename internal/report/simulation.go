@@ -193,7 +193,7 @@ func decisionOf(m *simulate.Move) decisionJSON {
 
 func final(d *ladder.Decision, o *simulate.Outcome) finalJSON {
 	f := finalJSON{
-		State: d.Phase.String(), Pct: pct(d.Weight), Locked: o.State.Breaker.Locked || o.State.Stage == ladder.Failed,
+		State: d.Phase.String(), Pct: pct(d.Weight), Locked: o.State.Locked(),
 		Decision: d.Move.String(), Step: d.Step + 1, Attempt: d.Attempt, Reason: d.Reason(), Verdicts: Verdicts(d),
 	}
 	if left, ok := d.Remaining(); ok {

@@ -118,7 +118,7 @@ func (s *Simulation) summary() string {
 		text += fmt.Sprintf(", %d times in all", n)
 	}
 	switch {
-	case o.Last.Phase == release.Open && o.State.Breaker.Locked, o.State.Stage == ladder.Failed:
+	case o.State.Locked():
 		text += ", locked"
 	case o.Last.Phase == release.Closed:
 		text += fmt.Sprintf(", recovered (attempt %d)", o.Last.Attempt)
@@ -130,30 +130,24 @@ func (s *Simulation) summary() string {
 // whole number of ticks.
 func (s *Simulation) timeline(b *strings.Builder, style Style) {
 	o := s.Outcome
-	tick := max(int(o.Span/time.Minute), 1)
-	total := o.Ticks * tick
-	if total == 0 {
+	if o.Ticks == 0 {
 		return
 	}
 	room := style.width() - 12
-	per := max((total+room-1)/room, 1)
-	if per%tick != 0 {
-		per += tick - per%tick
-	}
-	phases, shares := s.rows(total, per)
+	ticks := (o.Ticks + room - 1) / room // a column
+	phases, shares := s.rows((o.Ticks+ticks-1)/ticks, time.Duration(ticks)*o.Span)
 	fmt.Fprintf(b, "\n  breaker   %s\n  share     %s\n", colorPhases(phases, style), shares)
-	fmt.Fprintf(b, "  %-9s = CLOSED  x OPEN  ? HALF_OPEN; a column is %s\n\n", "", release.Minutes(time.Duration(per)*time.Minute))
+	fmt.Fprintf(b, "  %-9s = CLOSED  x OPEN  ? HALF_OPEN; a column is %s\n\n", "", release.Minutes(time.Duration(ticks)*o.Span))
 }
 
 // rows forms the two rows of the timeline. The worst phase of a column wins,
 // so that a short trip is seen in a long replay.
-func (s *Simulation) rows(total, per int) (phases, shares string) {
-	columns := (total + per - 1) / per
+func (s *Simulation) rows(columns int, per time.Duration) (phases, shares string) {
 	row := []byte(strings.Repeat("=", columns))
 	marks := []byte(strings.Repeat(".", columns))
 	free := 0
 	for _, st := range s.Outcome.Steps {
-		from, to := st.Minute/per, (st.Minute+st.Minutes-1)/per
+		from, to := int(st.From/per), int((st.From+st.Length-1)/per)
 		for c := from; c <= min(to, columns-1); c++ {
 			row[c] = worse(row[c], st.Phase)
 		}

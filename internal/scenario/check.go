@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/simulate"
 )
@@ -253,7 +252,7 @@ func (f final) check(_ *Scenario, out *simulate.Outcome) Result {
 // locked reports whether only a person starts the next attempt, be it the
 // breaker that locked or a gate that failed.
 func locked(out *simulate.Outcome) bool {
-	return out.State.Breaker.Locked || out.State.Stage == ladder.Failed
+	return out.State.Locked()
 }
 
 func pctText(r release.Ratio) string { return strconv.FormatFloat(r.Float64()*100, 'g', 6, 64) + " %" }
@@ -292,8 +291,8 @@ func healthyTrips(sc *Scenario, out *simulate.Outcome) (count, minutes int) {
 		}
 	}
 	for _, s := range out.Steps {
-		if !s.Weight.IsZero() && s.Minute < until {
-			minutes += min(s.Minutes, until-s.Minute)
+		if from := int(s.From / time.Minute); !s.Weight.IsZero() && from < until {
+			minutes += min(int(s.Length/time.Minute), until-from)
 		}
 	}
 	return count, minutes

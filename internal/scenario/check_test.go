@@ -34,7 +34,8 @@ func outcome() *simulate.Outcome {
 		SinceBad:  &release.Exposure{Requests: 52},
 		Delay:     new(2 * time.Minute),
 		Steps: []simulate.StepTime{
-			{Minute: 0, Minutes: 23, Weight: weightOf(1)}, {Minute: 23, Minutes: 5}, {Minute: 28, Minutes: 5, Weight: weightOf(1)}, {Minute: 33, Minutes: 67},
+			{Length: 23 * time.Minute, Weight: weightOf(1)}, {From: 23 * time.Minute, Length: 5 * time.Minute},
+			{From: 28 * time.Minute, Length: 5 * time.Minute, Weight: weightOf(1)}, {From: 33 * time.Minute, Length: 67 * time.Minute},
 		},
 	}
 	out.Events[2].Escalated, out.Events[2].Locked = true, true
@@ -133,7 +134,7 @@ func TestAFailedGateIsALock(t *testing.T) {
 }
 
 func TestCheckRuns(t *testing.T) {
-	quiet := &simulate.Outcome{Steps: []simulate.StepTime{{Minute: 0, Minutes: 100, Weight: weightOf(1)}}}
+	quiet := &simulate.Outcome{Steps: []simulate.StepTime{{Length: 100 * time.Minute, Weight: weightOf(1)}}}
 	early := outcome()
 	early.Rollbacks[0].Minute = 20 // before the fault
 	for _, tc := range []struct {

@@ -86,6 +86,9 @@ func (r *Recorded) Next(release.Weight) (Tick, bool, error) {
 	return t, true, nil
 }
 
+// tickOf is the place of a window's tick, counted from the next one.
+func (r *Recorded) tickOf(w *release.Window) int { return int(w.T.Sub(r.at) / r.span) }
+
 // cut splits off the windows that start before t.
 func cut(ws []release.Window, t time.Time) (head, tail []release.Window) {
 	n := 0

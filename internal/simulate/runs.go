@@ -28,7 +28,7 @@ func ResultOf(out *Outcome, seed uint64, fault bool) Result {
 	r := Result{
 		Seed: seed, Length: time.Duration(out.Ticks) * out.Span, Trips: len(out.Rollbacks), Delay: out.Delay,
 		Exposure: out.Exposure.Requests, Completed: out.State.Stage == ladder.Completed,
-		Locked: out.State.Breaker.Locked || out.State.Stage == ladder.Failed, State: out.State.Breaker.Phase,
+		Locked: out.State.Locked(), State: out.State.Breaker.Phase,
 	}
 	for i := range out.Rollbacks {
 		if !fault || out.Rollbacks[i].SinceBad == nil {

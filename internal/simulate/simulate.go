@@ -94,10 +94,9 @@ type Outcome struct {
 
 // StepTime is a span of the replay under one weight.
 type StepTime struct {
-	Minute  int // from
-	Minutes int
-	Weight  release.Weight
-	Phase   release.Phase
+	From, Length time.Duration // since the feed's first window
+	Weight       release.Weight
+	Phase        release.Phase
 }
 
 // Run replays the feed from its first tick to its last.
@@ -184,19 +183,18 @@ func (r *run) serve(t Tick) {
 			r.bad += n
 		}
 	}
-	r.stand(r.minute(t.T))
+	r.stand(t.T.Sub(r.out.Start))
 }
 
 // stand notes the weight and the phase under which a tick is served.
-func (r *run) stand(minute int) {
-	length := max(int(r.out.Span/time.Minute), 1)
+func (r *run) stand(from time.Duration) {
 	steps := r.out.Steps
 	phase := r.st.Breaker.Phase
 	if n := len(steps); n > 0 && steps[n-1].Weight.Same(r.weight) && steps[n-1].Phase == phase {
-		steps[n-1].Minutes += length
+		steps[n-1].Length += r.out.Span
 		return
 	}
-	r.out.Steps = append(steps, StepTime{Minute: minute, Minutes: length, Weight: r.weight, Phase: phase})
+	r.out.Steps = append(steps, StepTime{From: from, Length: r.out.Span, Weight: r.weight, Phase: phase})
 }
 
 // decide shows Decide the last tick until it has nothing more to change at

@@ -3,7 +3,7 @@ package simulate
 import (
 	"errors"
 	"fmt"
-	"math/big"
+	"math"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -18,13 +18,13 @@ var ErrShareUnknown = errors.New("no windows of stable: the share under which th
 type ShareError struct {
 	T        time.Time      // of the tick
 	Want     release.Weight // the ladder's share
-	Canary   int64          // recorded requests of the canary in the tick
+	Canary   int64          // recorded requests of the canary in the hour around the tick
 	Requests int64          // and of both arms
 }
 
 // Error implements error.
 func (e *ShareError) Error() string {
-	return fmt.Sprintf("at %s the ladder stands at %s, but only %d of %d requests (%.3g %%) were recorded on the canary",
+	return fmt.Sprintf("at %s the ladder stands at %s, but only %d of the %d requests around it (%.3g %%) were recorded on the canary",
 		e.T.UTC().Format(time.RFC3339), e.Want, e.Canary, e.Requests, 100*float64(e.Canary)/float64(e.Requests))
 }
 
@@ -32,15 +32,18 @@ func (e *ShareError) Error() string {
 //
 // In each tick every recorded request of the canary is kept with the same
 // chance, the ladder's share over the recorded one, which is canary's requests
-// over both arms'. Solved, unsolved and unjudged requests are drawn from
+// over both arms' in the hour around the tick: a single tick's share scatters.
+// Solved, unsolved and unjudged requests are drawn from
 // binomials; violations and transfers, whose place among them the windows do
 // not tell, go with a random choice of as many requests as were kept. The p99
 // is dropped, since it cannot be thinned from a window; costs are means and
 // stay. Stable's windows stay as they were recorded.
 //
 // A tick in which stable has no window has no known share and is a gap for the
-// canary. Where the ladder's share is above the recorded one, Next returns a
-// *[ShareError]. The draws depend on seed, tick and arm's window alone.
+// canary. Where the ladder's share is above the recorded one by more than three
+// standard errors of a proportion, Next returns a *[ShareError]; where it is
+// above it by less, every request is kept. The draws depend on seed, tick and
+// arm's window alone.
 //
 // Thin reads the feed on from where it stands; the feed must not be used
 // beside it. It returns [ErrShareUnknown] for a feed without windows of stable.
@@ -48,15 +51,56 @@ func Thin(feed *Recorded, seed uint64) (*Thinned, error) {
 	if len(feed.stable) == 0 {
 		return nil, ErrShareUnknown
 	}
-	t := &Thinned{feed: feed}
+	t := &Thinned{feed: feed, around: shareAround(feed)}
 	t.dice.init(seed)
 	return t, nil
+}
+
+// arms are the requests of canary and of both arms.
+type arms struct{ canary, all int64 }
+
+// shareAround counts, for every tick that is left of a feed, the requests of
+// the hour around it.
+func shareAround(feed *Recorded) []arms {
+	n := int(feed.end.Sub(feed.at)/feed.span) + 1
+	sums := make([]arms, n+1) // of all ticks before
+	for i := range feed.canary {
+		at := &sums[feed.tickOf(&feed.canary[i])+1]
+		at.canary += feed.canary[i].Total
+		at.all += feed.canary[i].Total
+	}
+	for i := range feed.stable {
+		sums[feed.tickOf(&feed.stable[i])+1].all += feed.stable[i].Total
+	}
+	for i := range n {
+		sums[i+1].canary += sums[i].canary
+		sums[i+1].all += sums[i].all
+	}
+	half := int(30 * time.Minute / feed.span)
+	around := make([]arms, n)
+	for i := range around {
+		from, to := max(i-half, 0), min(i+half+1, n)
+		around[i] = arms{canary: sums[to].canary - sums[from].canary, all: sums[to].all - sums[from].all}
+	}
+	return around
+}
+
+// keep is the chance with which a request of the canary is kept under a
+// weight, and false where the weight is more than was recorded.
+func (a arms) keep(w release.Weight) (float64, bool) {
+	share, recorded := w.Share(), float64(a.canary)/float64(a.all)
+	if share <= recorded {
+		return share / recorded, true
+	}
+	const errors = 3
+	return 1, share <= recorded+errors*math.Sqrt(recorded*(1-recorded)/float64(a.all))
 }
 
 // Thinned is a [Feed] of recorded windows under the ladder's share. See [Thin].
 type Thinned struct {
 	feed   *Recorded
 	dice   dice
+	around []arms // of each tick
 	at     int
 	canary []release.Window
 }
@@ -81,11 +125,11 @@ func (t *Thinned) Next(weight release.Weight) (Tick, bool, error) {
 	if weight.IsZero() || n == 0 || len(tick.Stable) == 0 {
 		return tick, true, nil
 	}
-	all := n + requests(tick.Stable)
-	if (release.Ratio{Num: weight.Slots, Den: weight.Ring}).Compare(n, all) < 0 {
-		return Tick{}, false, &ShareError{T: tick.T, Want: weight, Canary: n, Requests: all}
+	around := t.around[at]
+	keep, ok := around.keep(weight)
+	if !ok {
+		return Tick{}, false, &ShareError{T: tick.T, Want: weight, Canary: around.canary, Requests: around.all}
 	}
-	keep, _ := new(big.Rat).Mul(big.NewRat(weight.Slots, weight.Ring), big.NewRat(all, n)).Float64()
 	t.canary = t.canary[:0]
 	for i := range recorded {
 		t.canary = append(t.canary, t.thin(&recorded[i], keep, at, i))

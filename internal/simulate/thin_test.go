@@ -92,7 +92,7 @@ func TestThinAtTheRecordedShareKeepsEveryRequest(t *testing.T) {
 }
 
 func TestThinRefusesMoreThanWasRecorded(t *testing.T) {
-	thin := thinned(t, recorded(t, 3, 20), 1)
+	thin := thinned(t, recorded(t, 60, 20), 1)
 	if _, _, err := thin.Next(release.Weight{Slots: 20, Ring: 100}); err != nil {
 		t.Fatal(err)
 	}
@@ -101,12 +101,42 @@ func TestThinRefusesMoreThanWasRecorded(t *testing.T) {
 	if !typed {
 		t.Fatalf("got %v", err)
 	}
-	want := simulate.ShareError{T: t0.Add(time.Minute), Want: release.Weight{Slots: 21, Ring: 100}, Canary: 200, Requests: 1000}
+	want := simulate.ShareError{T: t0.Add(time.Minute), Want: release.Weight{Slots: 21, Ring: 100}, Canary: 6400, Requests: 32000}
 	if diff := cmp.Diff(want, *got); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
-	if !strings.Contains(err.Error(), "at 21 %, but only 200 of 1000 requests (20 %)") {
+	if !strings.Contains(err.Error(), "at 21 %, but only 6400 of the 32000 requests around it (20 %)") {
 		t.Errorf("says %q", err)
+	}
+}
+
+// TestThinJudgesTheShareOverAnHour: one tick whose own share is low by chance
+// is no reason to refuse, and at about the recorded share everything is kept.
+func TestThinJudgesTheShareOverAnHour(t *testing.T) {
+	var canary, stable []release.Window
+	for m := range 120 {
+		n := int64(8 + 4*(m%2)) // 8 or 12 of 100
+		s := minute(m, 100-n, 0, 0, 0)
+		s.Arm = release.Stable
+		canary, stable = append(canary, minute(m, n, n, 0, 0)), append(stable, s)
+	}
+	feed, err := simulate.NewRecorded(canary, stable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thin, kept := thinned(t, feed, 1), int64(0)
+	for {
+		tick, more, err := thin.Next(release.Weight{Slots: 10, Ring: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !more {
+			break
+		}
+		kept += tick.Canary[0].Total
+	}
+	if kept < 1180 || kept > 1200 {
+		t.Errorf("kept %d of 1200 requests recorded at the ladder's own share", kept)
 	}
 }
 
