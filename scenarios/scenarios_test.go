@@ -194,13 +194,10 @@ func TestHealthyWeekHasTheLimitsThatCalibrateDerives(t *testing.T) {
 	sc := load(t, "healthy-week")
 	feed := sc.Feed(nil, sc.Seed)
 	var stable []release.Window
-	for {
-		tick, more, err := feed.Next(release.Weight{})
+	for feed.More() {
+		tick, err := feed.Next(release.Weight{})
 		if err != nil {
 			t.Fatal(err)
-		}
-		if !more {
-			break
 		}
 		stable = append(stable, tick.Stable...)
 	}

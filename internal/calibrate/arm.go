@@ -48,21 +48,16 @@ func most(arms []release.Arm, requests map[release.Arm]int64) release.Arm {
 	return slices.MaxFunc(arms, func(a, b release.Arm) int { return int(min(max(requests[a]-requests[b], -1), 1)) })
 }
 
-// split returns the arm's windows, oldest first, and the requests of the
-// canary's that stand beside them: they are part of the service's traffic, but
-// not of the baseline.
-func split(windows []release.Window, arm release.Arm) (own []release.Window, beside, leftOut int64) {
+// split returns the arm's windows, oldest first, and how many requests of
+// others are left out of the baseline.
+func split(windows []release.Window, arm release.Arm) (own []release.Window, leftOut int64) {
 	for i := range windows {
-		switch w := &windows[i]; {
-		case w.Arm == arm:
+		if w := &windows[i]; w.Arm == arm {
 			own = append(own, *w)
-		case w.Arm == release.Canary:
-			beside += w.Total
-			leftOut += w.Total
-		default:
+		} else {
 			leftOut += w.Total
 		}
 	}
 	slices.SortStableFunc(own, func(a, b release.Window) int { return a.T.Compare(b.T) })
-	return own, beside, leftOut
+	return own, leftOut
 }

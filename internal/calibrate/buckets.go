@@ -3,6 +3,7 @@ package calibrate
 import (
 	"fmt"
 	"math"
+	"sort"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -26,6 +27,7 @@ type grid struct {
 	buckets []bucket
 	gaps    []Gap
 	covered time.Duration
+	watched []Gap // spans of time of which all requests are known, judged or not
 }
 
 // start returns the beginning of the bucket that t lies in.
@@ -56,6 +58,37 @@ func (g *grid) cover(from, to time.Time) {
 	}
 }
 
+// watch marks [from, to), which does not begin before what was watched last, as
+// time of which the requests are known.
+func (g *grid) watch(from, to time.Time) {
+	if n := len(g.watched); n > 0 && g.watched[n-1].To.Equal(from) {
+		g.watched[n-1].To = to
+		return
+	}
+	g.watched = append(g.watched, Gap{From: from, To: to})
+}
+
+// traffic returns the requests of the arm and of the canary beside it in the
+// time that was watched, and how long that is. Requests outside it, in a
+// minute that the log does not hold whole, would count without their time.
+func (g *grid) traffic(windows []release.Window, arm release.Arm) (requests int64, d time.Duration) {
+	for _, s := range g.watched {
+		d += s.To.Sub(s.From)
+	}
+	for i := range windows {
+		w := &windows[i]
+		if w.Arm != arm && w.Arm != release.Canary {
+			continue
+		}
+		// The last span that begins at or before the window.
+		n := sort.Search(len(g.watched), func(i int) bool { return g.watched[i].From.After(w.T) })
+		if n > 0 && w.T.Before(g.watched[n-1].To) {
+			requests += w.Total
+		}
+	}
+	return requests, d
+}
+
 // gather fills the grid. It refuses windows that overlap, or that do not fit
 // into the buckets whole.
 func gather(windows []release.Window, o Options, refusal *Refusal) *grid {
@@ -75,7 +108,11 @@ func gather(windows []release.Window, o Options, refusal *Refusal) *grid {
 			b.outcome.X += w.Solved
 			b.outcome.N += w.Judged
 		}
-		if known := w.Total == 0 || w.Has(release.HasSolved); known && !torn(windows, i, o) {
+		if torn(windows, i, o) {
+			continue
+		}
+		g.watch(w.T, w.End())
+		if w.Total == 0 || w.Has(release.HasSolved) {
 			g.cover(w.T, w.End())
 		}
 	}
@@ -115,6 +152,7 @@ func (g *grid) between(from, to time.Time, records bool, quiet time.Duration, re
 	case d == 0:
 	case records && d < quiet:
 		g.cover(from, to)
+		g.watch(from, to)
 	default:
 		g.gaps = append(g.gaps, Gap{From: from.UTC(), To: to.UTC(), Minutes: d.Minutes()})
 	}

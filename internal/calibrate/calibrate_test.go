@@ -457,6 +457,30 @@ func TestStableIsTheBaselineAndBothArmsAreTheTraffic(t *testing.T) {
 	}
 }
 
+// The traffic of an hour without outcomes is known, and so is its time: one
+// without the other would double the requests a minute.
+func TestTrafficIsCountedOverItsOwnTime(t *testing.T) {
+	r := measure(t, feed(monday, time.Minute, 72*60, func(i int, w *release.Window) {
+		solved(i, w)
+		if i/60%2 == 1 {
+			w.Judged, w.Solved, w.Known = 0, 0, w.Known&^release.HasSolved
+		}
+	}), Options{})
+	if r.Span.CoveredMin != 36*60 {
+		t.Errorf("covered %v", r.Span.CoveredMin)
+	}
+	near(t, "half of it judged", r.RequestsPerMin, 100, 1e-9)
+
+	// A log that begins and ends within a minute: neither that minute's time
+	// nor its requests count. The canary's begin earlier and end later.
+	both := feed(monday, time.Minute, 30*60, func(i int, w *release.Window) { solved(i, w); w.Arm = release.Stable })
+	both[0].Total, both[len(both)-1].Total = 1e6, 1e6
+	both[0].Judged, both[0].Solved = 1e6, 9e5
+	both = append(both, feed(monday.Add(-time.Hour), time.Minute, 32*60, func(_ int, w *release.Window) { w.Total, w.Arm = 20, release.Canary })...)
+	r = measure(t, both, Options{Records: true, First: monday.Add(time.Second), Last: monday.Add(30*time.Hour - time.Second)})
+	near(t, "records", r.RequestsPerMin, 120, 1e-9)
+}
+
 func TestFiguresOfTheFastLayer(t *testing.T) {
 	r := measure(t, feed(monday, time.Minute, 26*60, func(i int, w *release.Window) {
 		solved(i, w)

@@ -24,7 +24,7 @@ func Measure(windows []release.Window, o Options) (*Report, error) {
 		tooShort(all, refusal)
 		return nil, refusal
 	}
-	own, beside, leftOut := split(windows, arm)
+	own, leftOut := split(windows, arm)
 	r := newReport(arm, own, o)
 	g := gather(own, o, refusal)
 	whole := sampleOf(g.whole(&r.Windows))
@@ -39,7 +39,7 @@ func Measure(windows []release.Window, o Options) (*Report, error) {
 	r.centre(whole)
 	r.slow(whole, o)
 	r.figures(own, o)
-	r.RequestsPerMin = perMinute(r.Totals.Total+beside, g.covered)
+	r.RequestsPerMin = perMinute(g.traffic(windows, arm))
 	r.remarks()
 	return r, nil
 }
@@ -135,9 +135,9 @@ func (r *Report) centre(s *sample) {
 	}
 }
 
-func perMinute(total int64, covered time.Duration) *float64 {
-	if covered <= 0 {
+func perMinute(requests int64, d time.Duration) *float64 {
+	if d <= 0 {
 		return nil
 	}
-	return new(sig(float64(total)/covered.Minutes(), 6))
+	return new(sig(float64(requests)/d.Minutes(), 6))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"time"
@@ -80,6 +81,9 @@ func runCalibrate(ctx context.Context, o *calibrateOptions) error {
 	if o.Write { // before hours of reading, not after
 		if src, err = readConfigFile(app.global.Config); err != nil {
 			return err
+		}
+		if info, err := os.Stat(app.global.Config); err == nil && !info.Mode().IsRegular() {
+			return usage(fmt.Errorf("%s is not a regular file: --write cannot change it", app.global.Config), "name the configuration file itself with -c FILE")
 		}
 		if _, err = app.parseConfig(app.global.Config, src); err != nil {
 			return err

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"slices"
@@ -176,6 +177,25 @@ func TestWriteRefusesAFileThatChangedMeanwhile(t *testing.T) {
 	}
 	if got, _ := os.ReadFile(path); string(got) != "edited by somebody\n" {
 		t.Errorf("the edit is lost: %q", got)
+	}
+}
+
+func TestWriteSaysWhatIsInItsWay(t *testing.T) {
+	dir := t.TempDir()
+	if err := replaceFile(filepath.Join(dir, "gone.yaml"), nil, []byte("new")); codeOf(err) != ExitConflict || !strings.Contains(err.Error(), "gone.yaml cannot be read any more") {
+		t.Errorf("a file removed meanwhile: code %d, %v", codeOf(err), err)
+	}
+	long := filepath.Join(dir, strings.Repeat("c", 250)) // a name that leaves no room for the copy beside it
+	if err := os.WriteFile(long, []byte("old"), 0o600); err != nil {
+		t.Skip(err)
+	}
+	e, ok := errors.AsType[*Error](replaceFile(long, []byte("old"), []byte("new")))
+	if !ok || e.Code != ExitFailed || !strings.Contains(e.Error(), "was not touched") || !strings.Contains(e.Hint, "its directory must be writable") {
+		t.Errorf("%v", e)
+	}
+	_, stderr, code := runCLI(t, append([]string{"calibrate", "--write", "-c", os.DevNull}, petshopArgs(t)...)...)
+	if code != ExitUsage || !strings.Contains(stderr, "is not a regular file: --write cannot change it") {
+		t.Errorf("code %d: %s", code, stderr)
 	}
 }
 

@@ -153,21 +153,21 @@ func appendMetrics(src []byte, settings []calibrate.Setting) []byte {
 // sees the old bytes or the new ones. It refuses if the file is no longer what
 // was read: somebody else has edited it since. A link is followed; the
 // permissions stay.
-func replaceFile(path string, was, data []byte) error {
-	path, err := filepath.EvalSymlinks(path)
+func replaceFile(name string, was, data []byte) error {
+	path, err := filepath.EvalSymlinks(name)
 	if err != nil {
-		return err
+		return changed(name, err)
 	}
 	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, was) {
-		return &Error{Code: ExitConflict, Err: errors.Join(fmt.Errorf("%s has changed since it was read; it was not touched", path), err), Hint: "run the command again"}
+		return changed(path, err)
 	}
 	info, err := os.Stat(path)
 	if err != nil {
-		return err
+		return changed(path, err)
 	}
 	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {
-		return err
+		return &Error{Code: ExitFailed, Err: fmt.Errorf("%s was not touched: %w", path, err), Hint: "the file is written beside itself and renamed: its directory must be writable"}
 	}
 	defer os.Remove(tmp.Name()) // after the rename there is nothing to remove
 	_, err = tmp.Write(data)
@@ -176,4 +176,13 @@ func replaceFile(path string, was, data []byte) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), path)
+}
+
+// changed says that somebody else edited, or removed, the file meanwhile.
+func changed(path string, err error) error {
+	what := fmt.Errorf("%s has changed since it was read; it was not touched", path)
+	if err != nil {
+		what = fmt.Errorf("%s cannot be read any more: %w", path, err)
+	}
+	return &Error{Code: ExitConflict, Err: what, Hint: "run the command again"}
 }

@@ -4,11 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
-	"slices"
 	"strings"
 	"time"
 
@@ -21,23 +16,21 @@ import (
 	"github.com/canaryctl/canaryctl/internal/report"
 	"github.com/canaryctl/canaryctl/internal/scenario"
 	"github.com/canaryctl/canaryctl/internal/simulate"
-	"github.com/canaryctl/canaryctl/internal/trace"
 )
 
 // simulateOptions are the flags of simulate.
 type simulateOptions struct {
-	app       *App
-	Args      []string
-	List      bool
-	Runs      int
-	Seed      uint64
-	seedSet   bool
-	Against   string
-	Thin      bool
-	Approve   bool
-	configSet bool
-	Read      readOptions
-	format    string
+	app     *App
+	Args    []string
+	List    bool
+	Runs    int
+	Seed    uint64
+	Against string
+	Thin    bool
+	Approve bool
+	Read    readOptions
+	given   func(flag string) bool // whether the command line has it
+	format  string
 }
 
 func newSimulateCmd(app *App) *cobra.Command {
@@ -63,9 +56,7 @@ EXIT STATUS
   canaryctl simulate -c canary.yaml stable.jsonl.gz canary.jsonl.gz
   canaryctl simulate -c canary.yaml --against stricter.yaml last-week.csv`,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Args = args
-			o.configSet = cmd.Flags().Changed("config")
-			o.seedSet = cmd.Flags().Changed("seed")
+			o.Args, o.given = args, cmd.Flags().Changed
 			return runSimulate(cmd.Context(), o)
 		},
 	}
@@ -99,11 +90,13 @@ func runSimulate(ctx context.Context, o *simulateOptions) error {
 		return err
 	}
 	switch {
+	case o.List && len(o.Args) > 0:
+		return usage(fmt.Errorf("--list beside %s", o.Args[0]), "--list takes no names; leave it out to replay them")
 	case o.List:
 		return o.list()
 	case len(o.Args) == 0:
 		return usage(errors.New("nothing to replay"), "name a scenario or a file; canaryctl simulate --list has the built-in ones")
-	case o.Runs < 0:
+	case o.Runs < 1 && o.given("runs"):
 		return usage(fmt.Errorf("--runs %d", o.Runs), "give a number of runs above 0")
 	case o.Runs > 0 && o.Against != "":
 		return usage(errors.New("--runs and --against do not go together"), "compare one replay, or sum up many")
@@ -115,151 +108,6 @@ func runSimulate(ctx context.Context, o *simulateOptions) error {
 		return err
 	}
 	return o.replay(ctx, runs)
-}
-
-// open turns the arguments into runs, in their order; all recorded files
-// together stand where the first of them stood.
-func (o *simulateOptions) open(ctx context.Context) ([]feedRun, error) {
-	var runs []feedRun
-	var files []string
-	at := -1
-	for _, arg := range o.Args {
-		sc, err := o.scenarioOf(arg)
-		if err != nil {
-			return nil, err
-		}
-		if sc != nil {
-			run, err := o.openScenario(ctx, arg, sc)
-			if err != nil {
-				return nil, err
-			}
-			runs = append(runs, run)
-			continue
-		}
-		if files = append(files, arg); at < 0 {
-			at = len(runs)
-		}
-	}
-	if len(files) == 0 {
-		return runs, nil
-	}
-	recorded, err := o.openRecorded(ctx, strings.Join(baseNames(files), " "), files, nil)
-	if err != nil {
-		return nil, err
-	}
-	return slices.Insert(runs, at, recorded), nil
-}
-
-func baseNames(files []string) []string {
-	out := make([]string, len(files))
-	for i, f := range files {
-		out[i] = filepath.Base(f)
-	}
-	return out
-}
-
-// scenarioOf returns the scenario that an argument names, or nil if it is a
-// recorded file.
-func (o *simulateOptions) scenarioOf(arg string) (*scenario.Scenario, error) {
-	src, err := fs.ReadFile(o.app.Scenarios, arg+".yaml")
-	name := arg + ".yaml"
-	if err != nil {
-		if ext := filepath.Ext(arg); ext != ".yaml" && ext != ".yml" {
-			return nil, o.exists(arg)
-		}
-		name = arg
-		if src, err = os.ReadFile(arg); err != nil {
-			return nil, usage(fmt.Errorf("read the scenario: %w", err), "canaryctl simulate --list has the built-in ones")
-		}
-	}
-	sc, findings := scenario.Parse(name, src)
-	if sc == nil {
-		return nil, o.app.findings(findings, src)
-	}
-	return sc, nil
-}
-
-// exists turns a name that is neither a scenario nor a file into an error.
-func (o *simulateOptions) exists(arg string) error {
-	if arg == "-" {
-		return nil
-	}
-	_, err := os.Stat(arg)
-	if errors.Is(err, fs.ErrNotExist) {
-		return usage(fmt.Errorf("%s is neither a built-in scenario nor a file", arg), "canaryctl simulate --list has the built-in ones")
-	}
-	if err != nil {
-		return usage(err, "")
-	}
-	return nil
-}
-
-func (o *simulateOptions) openScenario(ctx context.Context, arg string, sc *scenario.Scenario) (feedRun, error) {
-	cfg := sc.Config
-	if cfg == nil || o.configSet {
-		var err error
-		if cfg, err = o.app.loadConfig(); err != nil {
-			return feedRun{}, err
-		}
-	}
-	if len(sc.Files) == 0 {
-		if o.Thin {
-			return feedRun{}, usage(fmt.Errorf("%s is a synthetic feed", arg), "--thin is for recorded windows; give total_per_min in the scenario instead")
-		}
-		return feedRun{name: sc.Name, scenario: sc, config: cfg}, nil
-	}
-	files := make([]string, len(sc.Files))
-	for i, f := range sc.Files {
-		if files[i] = f; !filepath.IsAbs(f) {
-			files[i] = filepath.Join(filepath.Dir(arg), f)
-		}
-	}
-	run, err := o.openRecorded(ctx, sc.Name, files, cfg)
-	run.scenario = sc
-	return run, err
-}
-
-// openRecorded reads files as one feed.
-func (o *simulateOptions) openRecorded(ctx context.Context, name string, files []string, cfg *config.Config) (feedRun, error) {
-	if cfg == nil {
-		var err error
-		if cfg, err = o.app.loadConfig(); err != nil {
-			return feedRun{}, err
-		}
-	}
-	data, err := o.app.readTrace(ctx, files, &o.Read)
-	if err != nil {
-		return feedRun{}, err
-	}
-	canary, stable, err := o.split(data)
-	if err != nil {
-		return feedRun{}, err
-	}
-	return feedRun{name: name, config: cfg, canary: canary, stable: stable}, nil
-}
-
-// split sorts windows by arm. Rows that name no arm are the canary's, if there
-// is nothing else: a feed to replay is the canary's.
-func (o *simulateOptions) split(data *trace.Data) (canary, stable []release.Window, err error) {
-	canaryArm := release.Canary
-	if len(data.Arms) == 1 && data.Arms[0] == release.All {
-		o.app.say("the rows name no arm: they are replayed as the canary's")
-		canaryArm = release.All
-	}
-	for i := range data.Windows {
-		switch w := &data.Windows[i]; w.Arm {
-		case canaryArm:
-			canary = append(canary, *w)
-		case release.Stable:
-			stable = append(stable, *w)
-		default:
-			return nil, nil, usage(fmt.Errorf("version %q is neither stable nor canary", w.Arm), "say which is which: --arm stable=VERSION --arm canary=VERSION")
-		}
-	}
-	if len(canary) == 0 {
-		return nil, nil, usage(errors.New("the input has no windows of the canary"), "say which version it is: --arm canary=VERSION")
-	}
-	return canary, stable, nil
 }
 
 // replay carries out the runs one after the other and prints each as it ends.
@@ -292,33 +140,42 @@ func (o *simulateOptions) replay(ctx context.Context, runs []feedRun) error {
 
 // one replays one run and prints it.
 func (o *simulateOptions) one(ctx context.Context, r *feedRun) ([]report.Expectation, error) {
+	if (o.Runs > 0 || o.given("seed")) && !o.drawn(r) {
+		o.app.say("%s does not depend on the seed: every run is the same", r.name)
+	}
 	switch {
 	case o.Against != "":
-		return nil, o.compare(r)
+		return nil, o.compare(ctx, r)
 	case o.Runs > 0:
 		return o.batch(ctx, r)
 	}
 	plan := r.config.Plan()
-	out, err := o.run(r, plan, o.seed(r))
+	out, err := o.run(ctx, r, plan, o.seed(r))
 	if err != nil {
 		return nil, err
 	}
-	s := report.Simulation{Name: r.name, Plan: plan, Outcome: out, BadFrom: -1}
+	s := report.Simulation{Name: r.name, Plan: plan, Outcome: out}
 	if r.scenario != nil {
 		s.About = firstSentence(r.scenario.About)
 		s.Expectations = expectationsOf(r.scenario.Check(out))
-		if r.scenario.FaultFrom != nil {
-			s.BadFrom = *r.scenario.FaultFrom
-		}
-		if _, over := r.scenario.Expectations(); over > 0 {
-			o.app.say("%s: %d expectation(s) are over runs: add --runs %d", r.name, over, r.scenario.Runs())
-		}
+		o.unchecked(r.scenario, 0)
 	}
 	if r.canary != nil {
 		share, known := simulate.Share(r.canary, r.stable)
 		s.Recorded = &report.RecordedShare{Share: share, Known: known, Thinned: o.Thin}
 	}
 	return s.Expectations, o.print(&s, s.JSON())
+}
+
+// unchecked says which expectations so many runs are too few for.
+func (o *simulateOptions) unchecked(sc *scenario.Scenario, checked int) {
+	say := o.app.say
+	if o.Runs > 0 {
+		say = o.app.warn // runs were asked for
+	}
+	if _, over := sc.Expectations(); over > checked {
+		say("%s: not checked, being over runs: %d of its expectations; add --runs %d", sc.Name, over-checked, sc.Runs())
+	}
 }
 
 func expectationsOf(results []scenario.Result) []report.Expectation {
@@ -338,16 +195,21 @@ func firstSentence(about string) string {
 	return text
 }
 
+// drawn reports whether a run depends on the seed.
+func (o *simulateOptions) drawn(r *feedRun) bool {
+	return o.Thin || r.canary == nil && r.scenario.Drawn
+}
+
 // seed is the seed of a run: the flag's where it was given.
 func (o *simulateOptions) seed(r *feedRun) uint64 {
-	if r.scenario != nil && !o.seedSet {
+	if r.scenario != nil && !o.given("seed") {
 		return r.scenario.Seed
 	}
 	return o.Seed
 }
 
 // run replays once.
-func (o *simulateOptions) run(r *feedRun, plan *ladder.Plan, seed uint64) (*simulate.Outcome, error) {
+func (o *simulateOptions) run(ctx context.Context, r *feedRun, plan *ladder.Plan, seed uint64) (*simulate.Outcome, error) {
 	opt := simulate.Options{}
 	if r.scenario != nil {
 		opt = r.scenario.Options()
@@ -357,11 +219,26 @@ func (o *simulateOptions) run(r *feedRun, plan *ladder.Plan, seed uint64) (*simu
 	if err != nil {
 		return nil, err
 	}
-	out, err := simulate.Run(plan, feed, opt)
+	out, err := simulate.Run(plan, &interruptible{Feed: feed, ctx: ctx}, opt)
 	if share, ok := errors.AsType[*simulate.ShareError](err); ok {
 		return nil, usage(share, "leave out --thin to replay the windows as they were recorded")
 	}
 	return out, err
+}
+
+// interruptible is a feed that ends with an error when ctx does.
+type interruptible struct {
+	simulate.Feed
+	ctx   context.Context
+	ticks int
+}
+
+// Next implements [simulate.Feed].
+func (f *interruptible) Next(weight release.Weight) (simulate.Tick, error) {
+	if f.ticks++; f.ticks%1024 == 0 && f.ctx.Err() != nil {
+		return simulate.Tick{}, context.Cause(f.ctx)
+	}
+	return f.Feed.Next(weight)
 }
 
 func (o *simulateOptions) feed(r *feedRun, plan *ladder.Plan, seed uint64) (simulate.Feed, error) {
@@ -370,7 +247,7 @@ func (o *simulateOptions) feed(r *feedRun, plan *ladder.Plan, seed uint64) (simu
 	}
 	recorded, err := simulate.NewRecorded(r.canary, r.stable)
 	if err != nil {
-		return nil, usage(fmt.Errorf("%s: %w", r.name, err), "")
+		return nil, usage(fmt.Errorf("%s: %w", r.name, err), "are its times and spans right?")
 	}
 	if !o.Thin {
 		return recorded, nil
@@ -384,10 +261,6 @@ func (o *simulateOptions) feed(r *feedRun, plan *ladder.Plan, seed uint64) (simu
 
 // batch replays many seeds over the cores.
 func (o *simulateOptions) batch(ctx context.Context, r *feedRun) ([]report.Expectation, error) {
-	drawn := o.Thin || r.scenario != nil && r.canary == nil && r.scenario.Drawn
-	if !drawn {
-		o.app.say("%s does not depend on the seed: every run is the same", r.name)
-	}
 	plan, first := r.config.Plan(), o.seed(r)
 	bar := o.app.statusLine()
 	progress := func(done, total int) {
@@ -395,8 +268,8 @@ func (o *simulateOptions) batch(ctx context.Context, r *feedRun) ([]report.Expec
 			return fmt.Sprintf("%s: %d of %d runs, %s left", r.name, done, total, left(spent, int64(done), int64(total)))
 		})
 	}
-	outs, err := batch.Run(ctx, batch.Seeds(first, o.Runs), runtime.GOMAXPROCS(0), func(_ context.Context, seed uint64) (*simulate.Outcome, error) {
-		return o.run(r, plan, seed)
+	outs, err := batch.Run(ctx, batch.Seeds(first, o.Runs), 0, func(ctx context.Context, seed uint64) (*simulate.Outcome, error) {
+		return o.run(ctx, r, plan, seed)
 	}, progress)
 	bar.done()
 	if err != nil {
@@ -405,26 +278,27 @@ func (o *simulateOptions) batch(ctx context.Context, r *feedRun) ([]report.Expec
 	fault := r.scenario != nil && r.scenario.FaultFrom != nil
 	results := make([]simulate.Result, len(outs))
 	for i, out := range outs {
-		results[i] = simulate.ResultOf(out, first+uint64(i), fault)
+		results[i] = simulate.ResultOf(out)
 	}
 	rep := report.Runs{Name: r.name, Seed: first, Fault: fault, Batch: simulate.BatchOf(results)}
 	if r.scenario != nil {
 		rep.Expectations = expectationsOf(r.scenario.CheckRuns(outs))
+		o.unchecked(r.scenario, len(rep.Expectations))
 	}
 	return rep.Expectations, o.print(&rep, rep.JSON())
 }
 
 // compare replays the same feed under two configurations.
-func (o *simulateOptions) compare(r *feedRun) error {
+func (o *simulateOptions) compare(ctx context.Context, r *feedRun) error {
 	other, err := o.app.loadConfigFile(o.Against)
 	if err != nil {
 		return err
 	}
 	c := report.Comparison{Name: r.name, LeftConfig: r.config.Name, RightConfig: o.Against}
-	if c.Left, err = o.run(r, r.config.Plan(), o.seed(r)); err != nil {
+	if c.Left, err = o.run(ctx, r, r.config.Plan(), o.seed(r)); err != nil {
 		return err
 	}
-	if c.Right, err = o.run(r, other.Plan(), o.seed(r)); err != nil {
+	if c.Right, err = o.run(ctx, r, other.Plan(), o.seed(r)); err != nil {
 		return err
 	}
 	return o.print(&c, c.JSON())
@@ -438,50 +312,6 @@ func (o *simulateOptions) print(r textReport, doc any) error {
 		return encodeLine(o.app.Stdout, doc)
 	case "text":
 		return r.Text(o.app.Stdout, o.app.style())
-	}
-	return nil
-}
-
-// scenarioList is the JSON form of simulate --list.
-type scenarioList struct {
-	Schema    int             `json:"schema"`
-	Scenarios []scenarioEntry `json:"scenarios"`
-}
-
-type scenarioEntry struct {
-	Name  string `json:"name"`
-	About string `json:"about"`
-}
-
-// list prints the built-in scenarios.
-func (o *simulateOptions) list() error {
-	names, err := fs.Glob(o.app.Scenarios, "*.yaml")
-	if err != nil {
-		return err
-	}
-	entries := []scenarioEntry{}
-	for _, file := range names {
-		src, err := fs.ReadFile(o.app.Scenarios, file)
-		if err != nil {
-			return err
-		}
-		sc, findings := scenario.Parse(file, src)
-		if sc == nil {
-			return o.app.findings(findings, src)
-		}
-		entries = append(entries, scenarioEntry{Name: strings.TrimSuffix(file, ".yaml"), About: strings.Join(strings.Fields(sc.About), " ")})
-	}
-	if o.format == "json" {
-		return encodeLine(o.app.Stdout, scenarioList{Schema: 1, Scenarios: entries})
-	}
-	for _, e := range entries {
-		line := e.Name
-		if o.format == "text" {
-			line = fmt.Sprintf("%-20s %s", e.Name, firstSentence(e.About))
-		}
-		if _, err := fmt.Fprintln(o.app.Stdout, line); err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -29,7 +29,8 @@ func newWindowsCmd(app *App) *cobra.Command {
 		Short: "Count records into windows, or merge and convert windows",
 		Long: `Count records into windows per arm, or read windows and write them as canaryctl does. All files are one feed;
 "-" is standard input. JSON lines, CSV, a JSON array and Prometheus query_range answers are read, plain, gzip or
-zstd. Without --span records are counted by the minute and windows stay as they are.
+zstd. Without --span records are counted by the minute and windows stay as they are. -o csv (the default) and
+-o jsonl write the windows, -o json one document with an account of the input as well.
 
 Figures that the input does not have are left empty, never zero. What was guessed, dropped or out of order is said
 on stderr, and so are lines that cannot be read; --max-bad says how many of them are too many.

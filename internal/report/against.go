@@ -104,7 +104,7 @@ func (c *Comparison) JSON() ComparisonJSON {
 func (c *Comparison) Text(w io.Writer, style Style) error {
 	var b strings.Builder
 	changes := c.Changes()
-	fmt.Fprintf(&b, "%s: %s against %s\n", style.paint(bold, c.Name), c.LeftConfig, c.RightConfig)
+	fmt.Fprintf(&b, "%s: %s against %s\n", style.paint(bold, plain(c.Name)), plain(c.LeftConfig), plain(c.RightConfig))
 	if len(changes) == 0 {
 		fmt.Fprintf(&b, "  no decision differs\n")
 	} else {
@@ -121,8 +121,7 @@ func (c *Comparison) Text(w io.Writer, style Style) error {
 	for i, o := range []*simulate.Outcome{c.Left, c.Right} {
 		fmt.Fprintf(&b, "  %-9s breaker %s, share %s, step %d of %d\n", []string{"at end", "against"}[i], o.Last.Phase, o.Last.Weight, o.Last.Step+1, o.Last.Steps)
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return style.write(w, b.String())
 }
 
 func minuteOrDash(m *int) string {

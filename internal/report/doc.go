@@ -4,9 +4,11 @@
 package report
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -33,6 +35,33 @@ func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // pct is a share as a fraction, the way canary.yaml writes it.
 func pct(w release.Weight) float64 { return w.Share() }
+
+// plain makes a name from a file fit for a terminal: what would steer it is
+// shown as U+FFFD.
+func plain(name string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, name)
+}
+
+// counted is a count with its noun: 1 run, 2 runs.
+func counted(n int, noun string) string {
+	if n != 1 {
+		noun += "s"
+	}
+	return thousands(int64(n)) + " " + noun
+}
+
+// figure prints a value of at least 0 to four digits, and from a thousand on to the unit.
+func figure(x float64) string {
+	if x >= 1000 || x == math.Trunc(x) {
+		return thousands(int64(math.Round(x)))
+	}
+	return strconv.FormatFloat(x, 'g', 4, 64)
+}
 
 // thousands prints a count with separators: 2,600.
 func thousands(n int64) string {

@@ -7,6 +7,7 @@ import (
 	"flag"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -91,7 +92,7 @@ func run(t *testing.T, src string, f simulate.Feed, o simulate.Options) report.S
 	if err != nil {
 		t.Fatal(err)
 	}
-	return report.Simulation{Name: "a-replay", Plan: p, Outcome: out, BadFrom: -1}
+	return report.Simulation{Name: "a-replay", Plan: p, Outcome: out}
 }
 
 func text(t *testing.T, r interface {
@@ -117,8 +118,7 @@ func draw(s report.Simulation, style report.Style) styled {
 }
 
 func TestTextOfASimulation(t *testing.T) {
-	tripped := run(t, shop, feed(t, 80, 40), simulate.Options{Faults: []time.Duration{40 * time.Minute}})
-	tripped.BadFrom = 40
+	tripped := run(t, shop, feed(t, 80, 40), simulate.Options{BadFrom: new(40)})
 	tripped.About = "Three violations in minute 40."
 	tripped.Recorded = &report.RecordedShare{Share: 0.1, Known: true}
 	tripped.Expectations = []report.Expectation{
@@ -161,7 +161,7 @@ func TestTheTimelineFitsTheTerminal(t *testing.T) {
 }
 
 func TestJSONOfASimulation(t *testing.T) {
-	sim := run(t, shop, feed(t, 80, 40), simulate.Options{Faults: []time.Duration{40 * time.Minute}})
+	sim := run(t, shop, feed(t, 80, 40), simulate.Options{BadFrom: new(40)})
 	b, err := json.MarshalIndent(sim.JSON(), "", "  ")
 	if err != nil {
 		t.Fatal(err)
@@ -199,9 +199,9 @@ func TestDistributionsOfRuns(t *testing.T) {
 	delay := 3 * time.Minute
 	week := 7 * 24 * time.Hour
 	results := []simulate.Result{
-		{Seed: 1, Length: week, Trips: 1, Delay: &delay, Exposure: 300, Locked: true},
-		{Seed: 2, Length: week, Trips: 2, FalseTrips: 1, Delay: new(5 * time.Minute), Exposure: 500},
-		{Seed: 3, Length: week, Completed: true},
+		{Length: week, Trips: 1, Healthy: week / 4, Delay: &delay, Exposure: 300, Locked: true},
+		{Length: week, Trips: 2, FalseTrips: 1, Healthy: week / 4, Delay: new(5 * time.Minute), Exposure: 5000},
+		{Length: week, Healthy: week / 4, Completed: true},
 	}
 	r := report.Runs{Name: "drawn", Seed: 1, Fault: true, Batch: simulate.BatchOf(results)}
 	golden(t, "runs.txt", text(t, styled{func(b *bytes.Buffer) error { return r.Text(b, report.Style{}) }}))
@@ -212,13 +212,63 @@ func TestDistributionsOfRuns(t *testing.T) {
 	golden(t, "runs.json", append(b, '\n'))
 }
 
-// TestNoFalseTripIsABoundNotZero: nothing seen in M weeks is "below 3/M".
+// TestNoFalseTripIsABoundNotZero: nothing seen in M healthy weeks is "below
+// 3/M", however long the canary was bad or away after them.
 func TestNoFalseTripIsABoundNotZero(t *testing.T) {
-	b := simulate.BatchOf([]simulate.Result{{Length: 30 * 7 * 24 * time.Hour}})
-	r := report.Runs{Name: "quiet", Seed: 1, Batch: b}
-	got := string(text(t, styled{func(b *bytes.Buffer) error { return r.Text(b, report.Style{}) }}))
-	if !strings.Contains(got, "false trips      0, below 0.1 a week") {
-		t.Errorf("got %s", got)
+	const week = 7 * 24 * time.Hour
+	for _, tc := range []struct {
+		healthy time.Duration
+		want    string
+	}{
+		{30 * week, "false trips      0, below 0.1 a week over 30 weeks of a healthy canary\n"},
+		{week / 100, "false trips      0, below 300 a week over 0.01 weeks of a healthy canary\n"},
+		{0, "false trips      none can be: the canary never served while it was healthy\n"},
+	} {
+		r := report.Runs{Name: "quiet", Seed: 1, Batch: simulate.BatchOf([]simulate.Result{{Length: 30 * week, Healthy: tc.healthy}})}
+		got := string(text(t, styled{func(b *bytes.Buffer) error { return r.Text(b, report.Style{}) }}))
+		if !strings.Contains(got, tc.want) || !strings.HasPrefix(got, "quiet: 1 run, seed 1, 30 weeks in all\n") {
+			t.Errorf("%s healthy: got %s", tc.healthy, got)
+		}
+	}
+}
+
+// TestNoRowIsWiderThanTheTerminal: a long line goes on below, with every word
+// of it; a pipe gets it whole.
+func TestNoRowIsWiderThanTheTerminal(t *testing.T) {
+	sim := run(t, shop, feed(t, 80, 40), simulate.Options{BadFrom: new(40)})
+	whole := strings.Fields(string(text(t, draw(sim, report.Style{}))))
+	for _, style := range []report.Style{{Width: 40}, {Width: 60, Color: true}, {Width: 80}, {Width: 100}} {
+		got := string(text(t, draw(sim, style)))
+		for line := range strings.Lines(got) {
+			if n := len(escapes.ReplaceAllString(strings.TrimRight(line, "\n"), "")); n > style.Width {
+				t.Errorf("%d columns: a row of %d: %q", style.Width, n, line)
+			}
+		}
+		if style.Width == 80 {
+			if diff := cmp.Diff(whole, strings.Fields(got)); diff != "" {
+				t.Errorf("folding changed the words:\n%s", diff)
+			}
+		}
+	}
+}
+
+var escapes = regexp.MustCompile("\x1b\\[[0-9;]*m")
+
+// TestNamesCannotSteerTheTerminal: a control character in a name is shown, not
+// obeyed.
+func TestNamesCannotSteerTheTerminal(t *testing.T) {
+	sim := run(t, shop, feed(t, 3), simulate.Options{})
+	sim.Name, sim.About, sim.Plan.Service = "a\x1b[31m", "b\x1b[2J", "c\u009b\x07"
+	c := report.Comparison{Name: sim.Name, LeftConfig: sim.About, RightConfig: sim.About, Left: sim.Outcome, Right: sim.Outcome}
+	runs := report.Runs{Name: sim.Name, Batch: simulate.BatchOf(nil)}
+	for _, write := range []func(*bytes.Buffer) error{
+		func(b *bytes.Buffer) error { return sim.Text(b, report.Style{}) },
+		func(b *bytes.Buffer) error { return c.Text(b, report.Style{}) },
+		func(b *bytes.Buffer) error { return runs.Text(b, report.Style{}) },
+	} {
+		if got := string(text(t, styled{write})); strings.ContainsAny(got, "\x1b\x07\u009b") {
+			t.Errorf("got %q", got)
+		}
 	}
 }
 

@@ -36,8 +36,9 @@ type RunsJSON struct {
 
 type falseJSON struct {
 	Count   int      `json:"count"`
-	PerWeek float64  `json:"per_week"`
-	Below   *float64 `json:"below_95"` // upper bound where there was none
+	Weeks   float64  `json:"weeks"`    // in which the canary served and was not bad
+	PerWeek *float64 `json:"per_week"` // of those; null: there were none
+	Below   *float64 `json:"below_95"` // upper bound where there was no false trip
 }
 
 type spreadJSON struct {
@@ -53,9 +54,12 @@ func (r *Runs) JSON() RunsJSON {
 	b := &r.Batch
 	doc := RunsJSON{
 		Schema: schemaVersion, Scenario: r.Name, Runs: b.Runs, Seed: r.Seed, Weeks: b.Weeks,
-		FalseTrips: falseJSON{Count: b.FalseTrips, PerWeek: b.FalseTripsPerWeek},
+		FalseTrips: falseJSON{Count: b.FalseTrips, Weeks: b.HealthyWeeks},
 		Tripped:    b.RunsThatTripped, Delay: spreadOf(b.DelayMin), Exposure: spreadOf(b.Exposure),
 		Completed: b.Completed, Locked: b.Locked, Expectations: r.Expectations,
+	}
+	if b.HealthyWeeks > 0 {
+		doc.FalseTrips.PerWeek = &b.FalseTripsPerWeek
 	}
 	if b.FalseTripsBelow > 0 {
 		doc.FalseTrips.Below = &b.FalseTripsBelow
@@ -80,30 +84,43 @@ func spreadOf(s simulate.Spread) *spreadJSON {
 func (r *Runs) Text(w io.Writer, style Style) error {
 	var t strings.Builder
 	b := &r.Batch
-	fmt.Fprintf(&t, "%s: %d runs, seeds %d to %d, %.4g weeks in all\n", style.paint(bold, r.Name), b.Runs, r.Seed, r.Seed+uint64(max(b.Runs-1, 0)), b.Weeks)
-	fmt.Fprintf(&t, "  false trips      %d, %s a week\n", b.FalseTrips, r.perWeek())
-	fmt.Fprintf(&t, "  tripped          %d of %d runs\n", b.RunsThatTripped, b.Runs)
+	fmt.Fprintf(&t, "%s: %s, %s, %s weeks in all\n", style.paint(bold, plain(r.Name)), counted(b.Runs, "run"), r.seeds(), figure(b.Weeks))
+	fmt.Fprintf(&t, "  false trips      %s\n", r.falseTrips())
+	fmt.Fprintf(&t, "  tripped          %d of %s\n", b.RunsThatTripped, counted(b.Runs, "run"))
 	if r.Fault {
-		fmt.Fprintf(&t, "  fault found      in %d of %d runs\n", b.Detected, b.Runs)
+		fmt.Fprintf(&t, "  fault found      in %d of %s\n", b.Detected, counted(b.Runs, "run"))
 	}
 	spread(&t, "detection delay", b.DelayMin, "minutes from the fault")
-	spread(&t, "exposure", b.Exposure, "canary requests")
+	spread(&t, "exposure", b.Exposure, "canary requests where it tripped")
 	fmt.Fprintf(&t, "  ended            %d complete, %d locked\n", b.Completed, b.Locked)
 	(&Simulation{Expectations: r.Expectations}).expected(&t, style)
-	_, err := io.WriteString(w, t.String())
-	return err
+	return style.write(w, t.String())
 }
 
-func (r *Runs) perWeek() string {
-	if r.Batch.FalseTripsBelow > 0 {
-		return fmt.Sprintf("below %.2g", r.Batch.FalseTripsBelow)
+func (r *Runs) seeds() string {
+	if r.Batch.Runs == 1 {
+		return fmt.Sprintf("seed %d", r.Seed)
 	}
-	return fmt.Sprintf("%.3g", r.Batch.FalseTripsPerWeek)
+	return fmt.Sprintf("seeds %d to %d", r.Seed, r.Seed+uint64(max(r.Batch.Runs-1, 0)))
+}
+
+// falseTrips says how often a canary that was not bad tripped: "8, 0.04 a week
+// over 199.8 weeks of a healthy canary".
+func (r *Runs) falseTrips() string {
+	b := &r.Batch
+	if b.HealthyWeeks == 0 {
+		return "none can be: the canary never served while it was healthy"
+	}
+	rate := figure(b.FalseTripsPerWeek)
+	if b.FalseTripsBelow > 0 {
+		rate = "below " + figure(b.FalseTripsBelow)
+	}
+	return fmt.Sprintf("%d, %s a week over %s weeks of a healthy canary", b.FalseTrips, rate, figure(b.HealthyWeeks))
 }
 
 func spread(t *strings.Builder, name string, s simulate.Spread, unit string) {
 	if s.N == 0 {
 		return
 	}
-	fmt.Fprintf(t, "  %-16s median %.6g, 90 %% within %.6g, least %.6g, most %.6g %s\n", name, s.P50, s.P90, s.Min, s.Max, unit)
+	fmt.Fprintf(t, "  %-16s median %s, 90 %% within %s, least %s, most %s %s\n", name, figure(s.P50), figure(s.P90), figure(s.Min), figure(s.Max), unit)
 }

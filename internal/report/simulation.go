@@ -14,7 +14,6 @@ type Simulation struct {
 	About        string // one line; may be empty
 	Plan         *ladder.Plan
 	Outcome      *simulate.Outcome
-	BadFrom      int // minute at which a scenario's fault begins; -1: none declared
 	Recorded     *RecordedShare
 	Expectations []Expectation
 }

@@ -57,23 +57,22 @@ func (s *Simulation) Text(w io.Writer, style Style) error {
 	}
 	s.end(&b)
 	s.expected(&b, style)
-	_, err := io.WriteString(w, b.String())
-	return err
+	return style.write(w, b.String())
 }
 
 func (s *Simulation) head(b *strings.Builder, style Style) {
 	o := s.Outcome
 	length := time.Duration(o.Ticks) * o.Span
-	fmt.Fprintf(b, "%s: %s\n", style.paint(bold, s.Name), s.summary())
+	fmt.Fprintf(b, "%s: %s\n", style.paint(bold, plain(s.Name)), s.summary())
 	if s.About != "" {
-		fmt.Fprintf(b, "  %s\n", s.About)
+		fmt.Fprintf(b, "  %s\n", plain(s.About))
 	}
-	fmt.Fprintf(b, "  %s, %s from %s, canary %s requests", s.Plan.Service, release.Minutes(length), stamp(o.Start), thousands(o.Canary))
+	fmt.Fprintf(b, "  %s, %s from %s, canary %s requests", plain(s.Plan.Service), release.Minutes(length), stamp(o.Start), thousands(o.Canary))
 	if o.Stable > 0 {
 		fmt.Fprintf(b, ", stable %s", thousands(o.Stable))
 	}
 	if o.Gaps > 0 {
-		fmt.Fprintf(b, ", %d windows without canary traffic", o.Gaps)
+		fmt.Fprintf(b, ", %s without canary traffic", counted(o.Gaps, "window"))
 	}
 	b.WriteString("\n")
 	if s.Recorded != nil {
@@ -228,7 +227,7 @@ const detailed = 3
 func (s *Simulation) rollback(b *strings.Builder, style Style, i int) {
 	if i >= detailed {
 		if i == detailed {
-			fmt.Fprintf(b, "\n%d more rollback records; -o json has them all\n", len(s.Outcome.Rollbacks)-detailed)
+			fmt.Fprintf(b, "\n%s; -o json has them all\n", counted(len(s.Outcome.Rollbacks)-detailed, "more rollback record"))
 		}
 		return
 	}
@@ -270,30 +269,26 @@ func windowsOf(r *simulate.Rollback) string {
 // notice, at the rate it had when it was rolled back; two digits, as it is a
 // comparison and no measurement.
 func (s *Simulation) person(r *simulate.Rollback) (string, bool) {
-	from, served := s.BadFrom, r.Exposure.Requests
+	o := s.Outcome
+	from, served := s.attemptStart(r), r.Exposure.Requests
 	if r.SinceBad != nil {
-		served = r.SinceBad.Requests
-	} else {
-		from = -1
+		from, served = o.Start.Add(time.Duration(*o.BadFrom)*time.Minute), r.SinceBad.Requests
 	}
-	if from < 0 {
-		from = s.attemptStart(r)
-	}
-	minutes := r.Minute - from + int(s.Outcome.Span/time.Minute)
-	if minutes <= 0 || served == 0 {
+	took := r.T.Add(o.Span).Sub(from)
+	if took <= 0 || served == 0 {
 		return "", false
 	}
-	n := float64(served) / float64(minutes) * noticed
+	n := float64(served) / took.Minutes() * noticed
 	unit := math.Pow(10, math.Max(math.Floor(math.Log10(n))-1, 0))
 	return thousands(int64(math.Round(n/unit)*unit)) + " requests", true
 }
 
-// attemptStart is the minute at which the rolled back attempt began.
-func (s *Simulation) attemptStart(r *simulate.Rollback) int {
-	start := 0
+// attemptStart is when the rolled back attempt began.
+func (s *Simulation) attemptStart(r *simulate.Rollback) time.Time {
+	start := s.Outcome.Start
 	for i := range s.Outcome.Moves {
-		if m := &s.Outcome.Moves[i]; m.Move == release.Start && m.Minute <= r.Minute {
-			start = m.Minute
+		if m := &s.Outcome.Moves[i]; m.Move == release.Start && !m.T.After(r.T) {
+			start = m.T
 		}
 	}
 	return start

@@ -223,7 +223,7 @@ func (f final) check(_ *Scenario, out *simulate.Outcome) Result {
 		look("", f.state.String(), out.State.Breaker.Phase.String())
 	}
 	if f.locked != nil {
-		look("", word(*f.locked, "locked"), word(locked(out), "locked"))
+		look("", word(*f.locked, "locked"), word(out.State.Locked(), "locked"))
 	}
 	if f.pct != nil {
 		w := out.State.Weight
@@ -249,58 +249,32 @@ func (f final) check(_ *Scenario, out *simulate.Outcome) Result {
 	return r
 }
 
-// locked reports whether only a person starts the next attempt, be it the
-// breaker that locked or a gate that failed.
-func locked(out *simulate.Outcome) bool {
-	return out.State.Locked()
-}
-
 func pctText(r release.Ratio) string { return strconv.FormatFloat(r.Float64()*100, 'g', 6, 64) + " %" }
 
-const week = 7 * 24 * 60
+const week = 7 * 24 * time.Hour
 
 // falseTripsBelow counts trips of a canary that is not bad yet, over the time
 // in which it served.
 func falseTripsBelow(limit release.Ratio) func(*Scenario, []*simulate.Outcome) Result {
-	return func(sc *Scenario, outs []*simulate.Outcome) Result {
-		count, minutes := 0, 0
+	return func(_ *Scenario, outs []*simulate.Outcome) Result {
+		count, healthy := 0, time.Duration(0)
 		for _, out := range outs {
-			n, m := healthyTrips(sc, out)
-			count, minutes = count+n, minutes+m
+			n, d := out.FalseTrips()
+			count, healthy = count+n, healthy+d
 		}
 		r := Result{Want: fmt.Sprintf("fewer than %s false trips a week over %d runs", limit, len(outs)), Got: "no canary served while healthy"}
-		if minutes > 0 {
-			weeks := float64(minutes) / week
+		if healthy > 0 {
+			weeks := float64(healthy) / float64(week)
 			r.Got = fmt.Sprintf("%.3g false trips a week (%s in %.4g weeks) over %d runs", float64(count)/weeks, trips(count), weeks, len(outs))
-			r.OK = limit.Compare(int64(count)*week, int64(minutes)) < 0
+			r.OK = limit.Compare(int64(count)*int64(week/time.Second), int64(healthy/time.Second)) < 0
 		}
 		return r
 	}
 }
 
-// healthyTrips returns the trips before the fault and the minutes before it in
-// which the canary had a weight.
-func healthyTrips(sc *Scenario, out *simulate.Outcome) (count, minutes int) {
-	until := math.MaxInt
-	if sc.FaultFrom != nil {
-		until = *sc.FaultFrom
-	}
-	for i := range out.Rollbacks {
-		if out.Rollbacks[i].Minute < until {
-			count++
-		}
-	}
-	for _, s := range out.Steps {
-		if from := int(s.From / time.Minute); !s.Weight.IsZero() && from < until {
-			minutes += min(int(s.Length/time.Minute), until-from)
-		}
-	}
-	return count, minutes
-}
-
 // everyRun holds a figure of each run against a limit and shows the worst.
 func everyRun(outs []*simulate.Outcome, want string, figure func(*simulate.Outcome) (text string, margin float64)) Result {
-	r := Result{Want: want, Got: "no run", OK: len(outs) > 0}
+	r := Result{Want: want, OK: true}
 	worst, bad := math.Inf(1), 0
 	for _, out := range outs {
 		text, margin := figure(out)
@@ -311,9 +285,7 @@ func everyRun(outs []*simulate.Outcome, want string, figure func(*simulate.Outco
 			worst, r.Got = margin, text
 		}
 	}
-	if len(outs) > 0 {
-		r.Got = fmt.Sprintf("%s in the worst of %d runs", r.Got, len(outs))
-	}
+	r.Got = fmt.Sprintf("%s in the worst of %d runs", r.Got, len(outs))
 	if bad > 0 {
 		r.OK = false
 		r.Got += fmt.Sprintf(", %d of them past it", bad)

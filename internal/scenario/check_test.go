@@ -31,6 +31,7 @@ func outcome() *simulate.Outcome {
 		},
 		Moves:     []simulate.Move{move(0, release.Start, 0), move(10, release.Advance, 1), move(22, release.RollBackMove, 1), move(32, release.Lock, 0)},
 		Rollbacks: []simulate.Rollback{{Minute: 22}, {Minute: 32}},
+		BadFrom:   new(21),
 		SinceBad:  &release.Exposure{Requests: 52},
 		Delay:     new(2 * time.Minute),
 		Steps: []simulate.StepTime{
@@ -134,7 +135,7 @@ func TestAFailedGateIsALock(t *testing.T) {
 }
 
 func TestCheckRuns(t *testing.T) {
-	quiet := &simulate.Outcome{Steps: []simulate.StepTime{{Length: 100 * time.Minute, Weight: weightOf(1)}}}
+	quiet := &simulate.Outcome{BadFrom: new(21), Steps: []simulate.StepTime{{Length: 100 * time.Minute, Weight: weightOf(1)}}}
 	early := outcome()
 	early.Rollbacks[0].Minute = 20 // before the fault
 	for _, tc := range []struct {
@@ -146,25 +147,23 @@ func TestCheckRuns(t *testing.T) {
 			scenario.Result{Want: "at least 2 trips in every run", Got: "2 trips in the worst of 2 runs", OK: true}},
 		{"runs: { of: 2, trips_at_least: 2 }", []*simulate.Outcome{outcome(), quiet},
 			scenario.Result{Want: "at least 2 trips in every run", Got: "0 trips in the worst of 2 runs, 1 of them past it"}},
-		{"runs: { of: 2, exposure_below: 53 }", []*simulate.Outcome{outcome()},
+		{"runs: { of: 1, exposure_below: 53 }", []*simulate.Outcome{outcome()},
 			scenario.Result{Want: "fewer than 53 canary requests since the fault in every run", Got: "52 canary requests since the fault in the worst of 1 runs", OK: true}},
-		{"runs: { of: 2, exposure_below: 52 }", []*simulate.Outcome{outcome()},
+		{"runs: { of: 1, exposure_below: 52 }", []*simulate.Outcome{outcome()},
 			scenario.Result{Want: "fewer than 52 canary requests since the fault in every run", Got: "52 canary requests since the fault in the worst of 1 runs, 1 of them past it"}},
 		{"runs: { of: 2, exposure_below: 53 }", []*simulate.Outcome{outcome(), quiet},
 			scenario.Result{Want: "fewer than 53 canary requests since the fault in every run", Got: "not rolled back after the fault in the worst of 2 runs, 1 of them past it"}},
-		{"runs: { of: 2, detected_within: 2 }", []*simulate.Outcome{outcome()},
+		{"runs: { of: 1, detected_within: 2 }", []*simulate.Outcome{outcome()},
 			scenario.Result{Want: "rolled back within 2 minutes of the fault in every run", Got: "rolled back after 2 minutes in the worst of 1 runs", OK: true}},
 		{"runs: { of: 2, detected_within: 1 }", []*simulate.Outcome{outcome(), quiet},
 			scenario.Result{Want: "rolled back within 1 minute of the fault in every run", Got: "not rolled back after the fault in the worst of 2 runs, 2 of them past it"}},
-		{"runs: { of: 2, detected_within: 1 }", nil,
-			scenario.Result{Want: "rolled back within 1 minute of the fault in every run", Got: "no run"}},
 		{"runs: { of: 2, false_trips_per_week_below: 0.1 }", []*simulate.Outcome{outcome(), quiet}, // 21 healthy minutes each
 			scenario.Result{Want: "fewer than 0.1 false trips a week over 2 runs", Got: "0 false trips a week (0 trips in 0.004167 weeks) over 2 runs", OK: true}},
-		{"runs: { of: 2, false_trips_per_week_below: 480 }", []*simulate.Outcome{early},
+		{"runs: { of: 1, false_trips_per_week_below: 480 }", []*simulate.Outcome{early},
 			scenario.Result{Want: "fewer than 480 false trips a week over 1 runs", Got: "480 false trips a week (1 trip in 0.002083 weeks) over 1 runs"}},
-		{"runs: { of: 2, false_trips_per_week_below: 481 }", []*simulate.Outcome{early},
+		{"runs: { of: 1, false_trips_per_week_below: 481 }", []*simulate.Outcome{early},
 			scenario.Result{Want: "fewer than 481 false trips a week over 1 runs", Got: "480 false trips a week (1 trip in 0.002083 weeks) over 1 runs", OK: true}},
-		{"runs: { of: 2, false_trips_per_week_below: 0.1 }", []*simulate.Outcome{{}},
+		{"runs: { of: 1, false_trips_per_week_below: 0.1 }", []*simulate.Outcome{{}},
 			scenario.Result{Want: "fewer than 0.1 false trips a week over 1 runs", Got: "no canary served while healthy"}},
 	} {
 		sc := with(t, tc.expectation)
@@ -172,6 +171,16 @@ func TestCheckRuns(t *testing.T) {
 		if len(rs) != 1 || rs[0] != tc.want || len(sc.Check(outcome())) != 0 {
 			t.Errorf("%s\ngot  %+v\nwant %+v", tc.expectation, rs, tc.want)
 		}
+	}
+}
+
+func TestFewerRunsThanAskedForAreNoPass(t *testing.T) {
+	sc := with(t, "runs: { of: 2, trips_at_least: 2 }")
+	if rs := sc.CheckRuns([]*simulate.Outcome{outcome()}); len(rs) != 0 {
+		t.Errorf("one run of two: got %+v", rs)
+	}
+	if rs := sc.CheckRuns([]*simulate.Outcome{outcome(), outcome(), outcome()}); len(rs) != 1 || !rs[0].OK {
+		t.Errorf("three runs of two: got %+v", rs)
 	}
 }
 

@@ -112,7 +112,9 @@ func (r *reader) fault(sc *Scenario, n *yaml.Node) {
 		harm = row.harm && f.Arm != release.Stable
 		sc.spec.Faults = append(sc.spec.Faults, f)
 	}
-	sc.Faults = append(sc.Faults, Fault{Name: name, From: f.From, Until: f.Until, Harmful: harm})
+	if harm && (sc.FaultFrom == nil || f.From < *sc.FaultFrom) {
+		sc.FaultFrom = new(f.From)
+	}
 }
 
 // keys are those of a plain fault.

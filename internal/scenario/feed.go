@@ -2,7 +2,6 @@ package scenario
 
 import (
 	"errors"
-	"fmt"
 	"path"
 
 	"gopkg.in/yaml.v3"
@@ -106,9 +105,7 @@ func (r *reader) base(sc *Scenario, feed *section) {
 	b.Judged = s.level("judged_share", "judged")
 	b.Violations = s.level("violation_rate", "violations")
 	b.Transfers = s.level("transfer_rate", "transfers")
-	b.P99MS, _ = s.number("p99_ms", 0, maxAmount)
-	b.CostUSD, _ = s.number("cost_usd", 0, maxAmount)
-	b.CostRatio, _ = s.number("cost_ratio", 0, maxAmount)
+	b.P99MS, b.CostUSD, b.CostRatio = s.some("p99_ms"), s.some("cost_usd"), s.some("cost_ratio")
 	b.LatencySigma, b.CostSigma = defaultLatencySigma, defaultCostSigma
 	if sigma, ok := s.number("latency_sigma", 0, 5); ok {
 		b.LatencySigma = sigma
@@ -127,6 +124,16 @@ func (r *reader) base(sc *Scenario, feed *section) {
 	if s.has("cost_sigma") && !s.has("cost_usd") && !s.has("cost_ratio") {
 		s.refuse("cost_sigma", "missing-key", "", "cost_sigma says nothing without cost_usd or cost_ratio")
 	}
+}
+
+// some reads a figure that is missing where it is left out, and so cannot be
+// written as nothing.
+func (s *section) some(key string) float64 {
+	x, ok := s.number(key, 0, maxAmount)
+	if ok && x == 0 {
+		s.refuse(key, "out-of-range", "leave it out, and its check is not judged", "%s: 0 is no figure", key)
+	}
+	return x
 }
 
 // level reads a figure that is given as a share of requests or as a count a
@@ -172,12 +179,4 @@ func armOf(s *section, def release.Arm) release.Arm {
 		return release.All
 	}
 	return release.Arm(word)
-}
-
-// String returns the fault with its times, for messages.
-func (f Fault) String() string {
-	if f.Until == 0 {
-		return fmt.Sprintf("%s from minute %d", f.Name, f.From)
-	}
-	return fmt.Sprintf("%s in minutes %d to %d", f.Name, f.From, f.Until-1)
 }

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 
@@ -34,9 +35,16 @@ func Parse(name string, src []byte) (*Scenario, diag.List) {
 
 // scenario reads the top level.
 func (r *reader) scenario(sc *Scenario, root *yaml.Node) {
+	if root.Content != nil && root.Content[0].Value == "canary" {
+		r.at(root.Content[0], "unknown-key", "name it with -c, beside a scenario or recorded files to replay under it", "this is a canary.yaml, no scenario")
+		return
+	}
 	s := r.section(root, nil, "the scenario", topKeys...)
 	if s.need("scenario", "its name, such as low-traffic") {
 		sc.Name, _ = s.text("scenario")
+		if strings.ContainsFunc(sc.Name, unicode.IsControl) {
+			s.refuse("scenario", "wrong-type", "", "scenario: a name has no control characters")
+		}
 	}
 	if s.need("about", "what happens in it, and why that is expected") {
 		sc.About, _ = s.text("about")
@@ -97,19 +105,15 @@ func (r *reader) plan(sc *Scenario, s *section, root *yaml.Node) {
 	sc.Config = cfg
 }
 
-// faultFrom reads fault_from, or takes the first fault that is the canary's
-// own.
+// faultFrom reads fault_from, which goes before the first fault that is the
+// canary's own.
 func (r *reader) faultFrom(sc *Scenario, s *section) {
-	if from, ok := s.count("fault_from", 0, maxMinutes); ok {
-		sc.FaultFrom = new(int(from))
-		if sc.Files == nil && sc.Minutes > 0 && int(from) >= sc.Minutes {
-			s.refuse("fault_from", "out-of-range", "", "fault_from: the feed ends before minute %d", from)
-		}
+	from, ok := s.count("fault_from", 0, maxMinutes)
+	if !ok {
 		return
 	}
-	for _, f := range sc.Faults {
-		if f.Harmful && (sc.FaultFrom == nil || f.From < *sc.FaultFrom) {
-			sc.FaultFrom = new(f.From)
-		}
+	sc.FaultFrom = new(int(from))
+	if sc.Files == nil && sc.Minutes > 0 && int(from) >= sc.Minutes {
+		s.refuse("fault_from", "out-of-range", "", "fault_from: the feed ends before minute %d", from)
 	}
 }

@@ -87,16 +87,8 @@ func TestParseReadsEverything(t *testing.T) {
 			if sc.Config == nil || len(sc.Config.Steps) != 2 || sc.Config.TargetService != "order-service" {
 				t.Errorf("plan %+v", sc.Config)
 			}
-			want := []scenario.Fault{
-				{Name: "diurnal"},
-				{Name: "violation_burst", From: 21, Until: 23, Harmful: true},
-				{Name: "flapping", From: 50, Harmful: true},
-			}
-			if diff := cmp.Diff(want, sc.Faults); diff != "" {
-				t.Error(diff)
-			}
 			o := sc.Options()
-			if sc.FaultFrom == nil || *sc.FaultFrom != 21 || len(o.Faults) != 1 || o.Faults[0] != 21*time.Minute || !o.Approve {
+			if sc.FaultFrom == nil || *sc.FaultFrom != 21 || o.BadFrom == nil || *o.BadFrom != 21 || !o.Approve {
 				t.Errorf("fault from %v, options %+v", sc.FaultFrom, o)
 			}
 			if one, runs := sc.Expectations(); one != 8 || runs != 1 || sc.Runs() != 20 {
@@ -113,13 +105,10 @@ func TestFeedHasTheFiguresOfTheBase(t *testing.T) {
 		t.Errorf("starts at %s, span %s", feed.Start(), feed.Span())
 	}
 	n := 0
-	for {
-		tick, more, err := feed.Next(sc.Config.Plan().Steps[0].Weight)
+	for feed.More() {
+		tick, err := feed.Next(sc.Config.Plan().Steps[0].Weight)
 		if err != nil {
 			t.Fatal(err)
-		}
-		if !more {
-			break
 		}
 		violations := int64(0)
 		if n == 21 || n == 22 {
@@ -141,75 +130,82 @@ func TestFeedHasTheFiguresOfTheBase(t *testing.T) {
 // lineOf returns the text of a finding's place, to show that it points there.
 func lineOf(src string, line int) string { return strings.Split(src, "\n")[line-1] }
 
+// wrong are mistakes in a good scenario, each with its finding.
+var wrong = []struct {
+	name     string
+	old, new string
+	rule     string
+	at       string // what stands at the finding's place
+	message  string
+	hint     string
+}{
+	{"unknown key", "about: |", "abuot: |", "unknown-key", "abuot: |", `unknown key "abuot" in the scenario`, `did you mean "about"?`},
+	{"unknown key in feed", "  minutes: 120", "  minuts: 120", "unknown-key", "minuts: 120", `unknown key "minuts" in feed`, `did you mean "minutes"?`},
+	{"unknown key in base", "p99_ms: 300", "p99-ms: 300", "unknown-key", "p99-ms: 300", `unknown key "p99-ms" in base`, `did you mean "p99_ms"?`},
+	{"unknown fault", "violation_burst", "violations_burst", "unknown-word", "violations_burst, from", `"violations_burst" is not known`, `did you mean "violation_burst"?`},
+	{"key of another fault", "minutes: 2, count: 2", "minutes: 2, ms: 2", "unknown-key", "ms: 2", `violation_burst has no key "ms"`, "its keys are fault, from, minutes, arm, rate, count, factor"},
+	{"a fault without how much", "minutes: 2, count: 2", "minutes: 2", "one-of", "{ fault: violation_burst", "violation_burst has 0 of the keys rate, count, factor", ""},
+	{"a fault with two of them", "count: 2", "count: 2, rate: 0.1", "one-of", "{ fault: violation_burst", "has 2 of the keys", ""},
+	{"duplicate key", "approve: true", "approve: true\napprove: false", "duplicate-key", "approve: false", `key "approve" stands twice`, ""},
+	{"NaN", "solve_rate: 0.9", "solve_rate: .nan", "not-finite", ".nan", "solve_rate: .nan is not a finite number", ""},
+	{"infinity", "solve_rate: 0.9", "solve_rate: .inf", "not-finite", ".inf", "is not a finite number", ""},
+	{"negative", "p99_ms: 300", "p99_ms: -3", "out-of-range", "-3", "p99_ms: -3 is negative", ""},
+	{"hexadecimal", "p99_ms: 300", "p99_ms: 0x10", "wrong-type", "0x10", "want a number", "decimal digits"},
+	{"octal", "p99_ms: 300", "p99_ms: 0300", "wrong-type", "0300", "want a number", ""},
+	{"underscore", "p99_ms: 300", "p99_ms: 3_00", "wrong-type", "3_00", "want a number", ""},
+	{"text for a number", "p99_ms: 300", "p99_ms: fast", "wrong-type", "fast", `p99_ms: want a number, not "fast"`, ""},
+	{"quoted number", "p99_ms: 300", `p99_ms: "300"`, "wrong-type", `"300"`, "want a number", ""},
+	{"rate above 1", "solve_rate: 0.9", "solve_rate: 90", "out-of-range", "90", "solve_rate: 90 is not between 0 and 1", ""},
+	{"fraction of a minute", "minutes: 120", "minutes: 1.5", "wrong-type", "1.5", "want a whole number, not 1.5", ""},
+	{"no minutes", "minutes: 120", "minutes: 0", "out-of-range", "0", "minutes: 0 is not between 1", ""},
+	{"nothing for a value", "minutes: 120", "minutes:", "wrong-type", "minutes:", "want a number, not nothing", ""},
+	{"a rate beside its count", "solve_rate: 0.9", "solve_rate: 0.9\n    solved: 7", "one-of", "7", "solved stands beside solve_rate", ""},
+	{"two kinds of traffic", "stable_per_min: 234", "total_per_min: 260", "one-of", "feed:", "feed has 2 of the keys canary_per_min, total_per_min", ""},
+	{"stable traffic in a closed loop", "canary_per_min: 26", "total_per_min: 26", "one-of", "234", "with total_per_min stable gets what the canary does not", ""},
+	{"a fault on a figure that the base lacks", "    p99_ms: 300\n", "", "bad-feed", "{ fault: flapping", "the base has no latency for it to change", ""},
+	{"a seed without draws", "mode: drawn", "mode: exact", "one-of", "7", "a feed in mode exact draws nothing", ""},
+	{"unknown mode", "mode: drawn", "mode: draw", "unknown-word", "draw", "", `did you mean "drawn"?`},
+	{"fault after the end", "from: 21", "from: 121", "out-of-range", "121", "the feed ends before minute 121", ""},
+	{"flapping without a pause", "every: 10, for: 2", "every: 10, for: 10", "out-of-range", "10 }", "is no flapping", ""},
+	{"flapping without its fault", "of: tail_latency, factor: 4, ", "", "missing-key", "{ fault: flapping", `flapping needs the key "of"`, ""},
+	{"diurnal without a swing", "traffic: 0.2, solve_pp: 1", "arm: both", "missing-key", "{ fault: diurnal", `diurnal needs the key "traffic"`, "solve_pp"},
+	{"start without a zone", "2026-03-02T09:00:00+02:00", "2026-03-02T09:00:00", "wrong-type", "2026-03-02T09:00:00", "no time of RFC 3339", "02:17:00Z"},
+	{"alias", "approve: true", "approve: *yes", "yaml-syntax", "", "", ""},
+	{"tag", "approve: true", "approve: !!str true", "yaml-tag", "!!str true", "values have the type of their key", ""},
+	{"anchor and alias", "approve: true", "approve: &x true\nfault_from: *x", "yaml-alias", "*x", "aliases are not followed", ""},
+	{"yes for true", "approve: true", "approve: yes", "wrong-type", "yes", "want true or false", ""},
+	{"tab", "approve: true", "\tapprove: true", "yaml-syntax", "", "", ""},
+	{"second document", "approve: true", "approve: true\n---\nscenario: b", "yaml-document", "scenario: b", "a second document", "a file of its own"},
+	{"error in the plan", "pct: 0.10", "pct: 0.105", "off-ring", "0.105", "", ""},
+	{"unknown key in the plan", "target_service: order-service", "target_servise: order-service", "unknown-key", "target_servise", "", "target_service"},
+	{"plan of the wrong form", "plan:\n  canary:", "plan:\n  canari:", "unknown-key", "canari:", "", "canary"},
+	{"unknown state", "to: OPEN, signal", "to: OPENED, signal", "unknown-word", "OPENED", "", `did you mean "OPEN"?`},
+	{"unknown signal", "signal: violations", "signal: violation", "unknown-word", "violation }", "", `did you mean "violations"?`},
+	{"transition without to", "from: CLOSED, to: OPEN, signal", "from: CLOSED, signal", "missing-key", "transition:", `the transition needs the key "to"`, ""},
+	{"within without minute", "minute: 22, within: 3", "within: 3", "missing-key", "3,", "within says nothing without minute", ""},
+	{"between beside minute", "between: [21, 25]", "between: [21, 25], minute: 3", "one-of", "[21, 25]", "between stands beside minute", ""},
+	{"between backwards", "[21, 25]", "[25, 21]", "out-of-range", "[25, 21]", "the first not after the last", ""},
+	{"between one", "[21, 25]", "[25]", "out-of-range", "[25]", "want two minutes", ""},
+	{"a minute outside its transition", "- exposure_below: 100", "- { exposure_below: 100, minute: 3 }", "unknown-key", "minute: 3", `exposure_below has no key "minute"`, ""},
+	{"two expectations in one", "- exposure_below: 100", "- { exposure_below: 100, trips_below: 3 }", "one-of", "{ exposure_below", "has 2 of the keys", ""},
+	{"an expectation of nothing", "- exposure_below: 100", "- {}", "one-of", "{}", "has 0 of the keys", ""},
+	{"unknown decision", "decision: start", "decision: begin", "unknown-word", "begin", "", "it is one of start, advance"},
+	{"a step that the plan does not have", "decision: start, step: 1", "decision: start, step: 3", "out-of-range", "3", "the plan has 2 steps", ""},
+	{"never of a word that is none", "[complete, lock]", "[complete, block]", "unknown-word", "block", "", `did you mean "lock"?`},
+	{"never of nothing", "[complete, lock]", "[]", "out-of-range", "[]", "never is empty", ""},
+	{"final of nothing", "{ state: OPEN, locked: true, pct: 0 }", "{}", "missing-key", "{}", "final says nothing", ""},
+	{"runs without a number", "of: 20, ", "", "missing-key", "runs:", `runs needs the key "of"`, ""},
+	{"runs of two kinds", "of: 20,", "of: 20, trips_at_least: 1,", "one-of", "runs:", "has 2 of the keys", ""},
+	{"runs of an exact feed", "mode: drawn\n  seed: 7", "mode: exact", "one-of", "{ of: 20", "a feed in mode exact is the same in every run", "mode: drawn"},
+	{"a latency of nothing", "p99_ms: 300", "p99_ms: 0", "out-of-range", "0", "p99_ms: 0 is no figure", "leave it out"},
+	{"more violations than requests", "violations: 0", "violations: 27", "bad-feed", "feed:", "27 violations a minute of 26", ""},
+	{"a name that steers the terminal", "scenario: all-of-it", `scenario: "all\e[31m"`, "wrong-type", `"all`, "control characters", ""},
+	{"a canary.yaml", good, "canary:\n  target_service: shop\n", "unknown-key", "canary:", "this is a canary.yaml, no scenario", "-c"},
+	{"fault_from after the end", "approve: true", "approve: true\nfault_from: 500", "out-of-range", "500", "the feed ends before minute 500", ""},
+}
+
 func TestFindingsPointAtWhatIsWrong(t *testing.T) {
-	for _, tc := range []struct {
-		name     string
-		old, new string
-		rule     string
-		at       string // what stands at the finding's place
-		message  string
-		hint     string
-	}{
-		{"unknown key", "about: |", "abuot: |", "unknown-key", "abuot: |", `unknown key "abuot" in the scenario`, `did you mean "about"?`},
-		{"unknown key in feed", "  minutes: 120", "  minuts: 120", "unknown-key", "minuts: 120", `unknown key "minuts" in feed`, `did you mean "minutes"?`},
-		{"unknown key in base", "p99_ms: 300", "p99-ms: 300", "unknown-key", "p99-ms: 300", `unknown key "p99-ms" in base`, `did you mean "p99_ms"?`},
-		{"unknown fault", "violation_burst", "violations_burst", "unknown-word", "violations_burst, from", `"violations_burst" is not known`, `did you mean "violation_burst"?`},
-		{"key of another fault", "minutes: 2, count: 2", "minutes: 2, ms: 2", "unknown-key", "ms: 2", `violation_burst has no key "ms"`, "its keys are fault, from, minutes, arm, rate, count, factor"},
-		{"a fault without how much", "minutes: 2, count: 2", "minutes: 2", "one-of", "{ fault: violation_burst", "violation_burst has 0 of the keys rate, count, factor", ""},
-		{"a fault with two of them", "count: 2", "count: 2, rate: 0.1", "one-of", "{ fault: violation_burst", "has 2 of the keys", ""},
-		{"duplicate key", "approve: true", "approve: true\napprove: false", "duplicate-key", "approve: false", `key "approve" stands twice`, ""},
-		{"NaN", "solve_rate: 0.9", "solve_rate: .nan", "not-finite", ".nan", "solve_rate: .nan is not a finite number", ""},
-		{"infinity", "solve_rate: 0.9", "solve_rate: .inf", "not-finite", ".inf", "is not a finite number", ""},
-		{"negative", "p99_ms: 300", "p99_ms: -3", "out-of-range", "-3", "p99_ms: -3 is negative", ""},
-		{"hexadecimal", "p99_ms: 300", "p99_ms: 0x10", "wrong-type", "0x10", "want a number", "decimal digits"},
-		{"octal", "p99_ms: 300", "p99_ms: 0300", "wrong-type", "0300", "want a number", ""},
-		{"underscore", "p99_ms: 300", "p99_ms: 3_00", "wrong-type", "3_00", "want a number", ""},
-		{"text for a number", "p99_ms: 300", "p99_ms: fast", "wrong-type", "fast", `p99_ms: want a number, not "fast"`, ""},
-		{"quoted number", "p99_ms: 300", `p99_ms: "300"`, "wrong-type", `"300"`, "want a number", ""},
-		{"rate above 1", "solve_rate: 0.9", "solve_rate: 90", "out-of-range", "90", "solve_rate: 90 is not between 0 and 1", ""},
-		{"fraction of a minute", "minutes: 120", "minutes: 1.5", "wrong-type", "1.5", "want a whole number, not 1.5", ""},
-		{"no minutes", "minutes: 120", "minutes: 0", "out-of-range", "0", "minutes: 0 is not between 1", ""},
-		{"nothing for a value", "minutes: 120", "minutes:", "wrong-type", "minutes:", "want a number, not nothing", ""},
-		{"a rate beside its count", "solve_rate: 0.9", "solve_rate: 0.9\n    solved: 7", "one-of", "7", "solved stands beside solve_rate", ""},
-		{"two kinds of traffic", "stable_per_min: 234", "total_per_min: 260", "one-of", "feed:", "feed has 2 of the keys canary_per_min, total_per_min", ""},
-		{"stable traffic in a closed loop", "canary_per_min: 26", "total_per_min: 26", "one-of", "234", "with total_per_min stable gets what the canary does not", ""},
-		{"a fault on a figure that the base lacks", "    p99_ms: 300\n", "", "bad-feed", "{ fault: flapping", "does not say what its latency is without the fault", ""},
-		{"a seed without draws", "mode: drawn", "mode: exact", "one-of", "7", "a feed in mode exact draws nothing", ""},
-		{"unknown mode", "mode: drawn", "mode: draw", "unknown-word", "draw", "", `did you mean "drawn"?`},
-		{"fault after the end", "from: 21", "from: 121", "out-of-range", "121", "the feed ends before minute 121", ""},
-		{"flapping without a pause", "every: 10, for: 2", "every: 10, for: 10", "out-of-range", "10 }", "is no flapping", ""},
-		{"flapping without its fault", "of: tail_latency, factor: 4, ", "", "missing-key", "{ fault: flapping", `flapping needs the key "of"`, ""},
-		{"diurnal without a swing", "traffic: 0.2, solve_pp: 1", "arm: both", "missing-key", "{ fault: diurnal", `diurnal needs the key "traffic"`, "solve_pp"},
-		{"start without a zone", "2026-03-02T09:00:00+02:00", "2026-03-02T09:00:00", "wrong-type", "2026-03-02T09:00:00", "no time of RFC 3339", "02:17:00Z"},
-		{"alias", "approve: true", "approve: *yes", "yaml-syntax", "", "", ""},
-		{"tag", "approve: true", "approve: !!str true", "yaml-tag", "!!str true", "values have the type of their key", ""},
-		{"anchor and alias", "approve: true", "approve: &x true\nfault_from: *x", "yaml-alias", "*x", "aliases are not followed", ""},
-		{"yes for true", "approve: true", "approve: yes", "wrong-type", "yes", "want true or false", ""},
-		{"tab", "approve: true", "\tapprove: true", "yaml-syntax", "", "", ""},
-		{"second document", "approve: true", "approve: true\n---\nscenario: b", "yaml-document", "scenario: b", "a second document", "a file of its own"},
-		{"error in the plan", "pct: 0.10", "pct: 0.105", "off-ring", "0.105", "", ""},
-		{"unknown key in the plan", "target_service: order-service", "target_servise: order-service", "unknown-key", "target_servise", "", "target_service"},
-		{"plan of the wrong form", "plan:\n  canary:", "plan:\n  canari:", "unknown-key", "canari:", "", "canary"},
-		{"unknown state", "to: OPEN, signal", "to: OPENED, signal", "unknown-word", "OPENED", "", `did you mean "OPEN"?`},
-		{"unknown signal", "signal: violations", "signal: violation", "unknown-word", "violation }", "", `did you mean "violations"?`},
-		{"transition without to", "from: CLOSED, to: OPEN, signal", "from: CLOSED, signal", "missing-key", "transition:", `the transition needs the key "to"`, ""},
-		{"within without minute", "minute: 22, within: 3", "within: 3", "missing-key", "3,", "within says nothing without minute", ""},
-		{"between beside minute", "between: [21, 25]", "between: [21, 25], minute: 3", "one-of", "[21, 25]", "between stands beside minute", ""},
-		{"between backwards", "[21, 25]", "[25, 21]", "out-of-range", "[25, 21]", "the first not after the last", ""},
-		{"between one", "[21, 25]", "[25]", "out-of-range", "[25]", "want two minutes", ""},
-		{"a minute outside its transition", "- exposure_below: 100", "- { exposure_below: 100, minute: 3 }", "unknown-key", "minute: 3", `exposure_below has no key "minute"`, ""},
-		{"two expectations in one", "- exposure_below: 100", "- { exposure_below: 100, trips_below: 3 }", "one-of", "{ exposure_below", "has 2 of the keys", ""},
-		{"an expectation of nothing", "- exposure_below: 100", "- {}", "one-of", "{}", "has 0 of the keys", ""},
-		{"unknown decision", "decision: start", "decision: begin", "unknown-word", "begin", "", "it is one of start, advance"},
-		{"a step that the plan does not have", "decision: start, step: 1", "decision: start, step: 3", "out-of-range", "3", "the plan has 2 steps", ""},
-		{"never of a word that is none", "[complete, lock]", "[complete, block]", "unknown-word", "block", "", `did you mean "lock"?`},
-		{"never of nothing", "[complete, lock]", "[]", "out-of-range", "[]", "never is empty", ""},
-		{"final of nothing", "{ state: OPEN, locked: true, pct: 0 }", "{}", "missing-key", "{}", "final says nothing", ""},
-		{"runs without a number", "of: 20, ", "", "missing-key", "runs:", `runs needs the key "of"`, ""},
-		{"runs of two kinds", "of: 20,", "of: 20, trips_at_least: 1,", "one-of", "runs:", "has 2 of the keys", ""},
-		{"runs of an exact feed", "mode: drawn\n  seed: 7", "mode: exact", "one-of", "{ of: 20", "a feed in mode exact is the same in every run", "mode: drawn"},
-		{"fault_from after the end", "approve: true", "approve: true\nfault_from: 500", "out-of-range", "500", "the feed ends before minute 500", ""},
-	} {
+	for _, tc := range wrong {
 		t.Run(tc.name, func(t *testing.T) {
 			if !strings.Contains(good, tc.old) {
 				t.Fatalf("no %q to replace", tc.old)
@@ -349,7 +345,7 @@ func TestFaultFromIsTheFirstHarmOfTheCanary(t *testing.T) {
 		"[{fault: flapping, of: traffic_drop, from: 3, every: 5}]":                            -1,
 		"[{fault: flapping, of: solve_drop, pp: 5, from: 3, every: 5}]":                       3,
 	} {
-		sc := parse(t, "scenario: a\nabout: b\nfeed: {canary_per_min: 5, minutes: 60, base: {solve_rate: 0.9}, faults: "+faults+"}\nexpect: [{never: OPEN}]\n")
+		sc := parse(t, "scenario: a\nabout: b\nfeed: {canary_per_min: 5, stable_per_min: 5, minutes: 60, base: {solve_rate: 0.9}, faults: "+faults+"}\nexpect: [{never: OPEN}]\n")
 		got := -1
 		if sc.FaultFrom != nil {
 			got = *sc.FaultFrom
@@ -380,18 +376,16 @@ func TestEveryFaultOfTheTableCanBeWritten(t *testing.T) {
 func windows(t *testing.T, sc *scenario.Scenario) (ticks []simulate.Tick) {
 	t.Helper()
 	feed := sc.Feed(nil, 1)
-	for {
-		tick, more, err := feed.Next(weightOf(10))
+	for feed.More() {
+		tick, err := feed.Next(weightOf(10))
 		if err != nil {
 			t.Fatal(err)
-		}
-		if !more {
-			return ticks
 		}
 		copied := simulate.Tick{T: tick.T}
 		copied.Canary, copied.Stable = append(copied.Canary, tick.Canary...), append(copied.Stable, tick.Stable...)
 		ticks = append(ticks, copied)
 	}
+	return ticks
 }
 
 // FuzzParse: whatever the bytes, findings point inside the file and a
@@ -416,7 +410,7 @@ func FuzzParse(f *testing.F) {
 		}
 		feed := sc.Feed(nil, 1)
 		for range min(sc.Minutes, 5) {
-			if _, _, err := feed.Next(weightOf(1)); err != nil {
+			if _, err := feed.Next(weightOf(1)); err != nil {
 				t.Fatal(err)
 			}
 		}

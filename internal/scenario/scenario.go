@@ -46,18 +46,9 @@ type Scenario struct {
 	// FaultFrom is the minute in which the canary turns bad: fault_from, or the
 	// first fault that is the canary's own. Nil: it never does.
 	FaultFrom *int
-	Faults    []Fault
 
 	expect []expectation
 	spec   simulate.Spec
-}
-
-// Fault is a fault of the feed as it was declared, for display.
-type Fault struct {
-	Name    string // violation_burst, ...
-	From    int    // first minute
-	Until   int    // first minute after it; 0: until the end
-	Harmful bool   // the canary is bad because of it
 }
 
 // Result is one expectation held against an outcome. Want and Got are worded
@@ -97,11 +88,7 @@ func labelAge(plan *ladder.Plan) time.Duration {
 
 // Options returns what a replay of this scenario needs besides plan and feed.
 func (s *Scenario) Options() simulate.Options {
-	o := simulate.Options{Approve: s.Approve}
-	if s.FaultFrom != nil {
-		o.Faults = []time.Duration{time.Duration(*s.FaultFrom) * time.Minute}
-	}
-	return o
+	return simulate.Options{Approve: s.Approve, BadFrom: s.FaultFrom}
 }
 
 // Check holds one replay against every expectation that is about one replay,
@@ -127,11 +114,12 @@ func (s *Scenario) Runs() int {
 }
 
 // CheckRuns holds a number of replays, one for each seed, against the
-// expectations over runs, in the order of the file.
+// expectations over runs, in the order of the file. One that asks for more
+// runs than there are is left out: too few samples are no pass.
 func (s *Scenario) CheckRuns(outs []*simulate.Outcome) []Result {
 	results := []Result{}
 	for _, e := range s.expect {
-		if e.runs != nil {
+		if e.runs != nil && e.of <= len(outs) {
 			results = append(results, e.runs(s, outs))
 		}
 	}

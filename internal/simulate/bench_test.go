@@ -28,13 +28,10 @@ func BenchmarkSyntheticWeek(b *testing.B) {
 		if err != nil {
 			b.Fatal(err)
 		}
-		for {
-			_, more, err := feed.Next(release.Weight{Slots: 10, Ring: 100})
+		for feed.More() {
+			_, err := feed.Next(release.Weight{Slots: 10, Ring: 100})
 			if err != nil {
 				b.Fatal(err)
-			}
-			if !more {
-				break
 			}
 		}
 	}

@@ -19,9 +19,11 @@ type Tick struct {
 
 // Feed yields ticks of one length, without holes between them.
 type Feed interface {
-	// Next returns the next tick under the weight in force, or false at the
-	// end. An error ends the replay.
-	Next(weight release.Weight) (Tick, bool, error)
+	// More reports whether another tick follows.
+	More() bool
+	// Next returns the tick that follows under the weight in force. An error
+	// ends the replay.
+	Next(weight release.Weight) (Tick, error)
 	// Span is the length of a tick.
 	Span() time.Duration
 	// Start is the time of the first tick.
@@ -36,36 +38,72 @@ type Recorded struct {
 }
 
 // ErrNoWindows says that there is nothing to replay.
-var ErrNoWindows = errors.New("no windows to replay")
+var ErrNoWindows = errors.New("no windows of the canary to replay")
 
-// NewRecorded makes a feed of windows, each arm's in order of time. The tick
-// is as long as the longest window; the first tick is the first window of any
-// arm.
+// maxTicks bounds a replay: a year of windows of a second, or 95 of a minute.
+const maxTicks = 50_000_000
+
+// LengthError says that a feed has more ticks than can be replayed, as it has
+// when a single time is wrong.
+type LengthError struct {
+	Start, End time.Time // of the first and the last window
+	Span       time.Duration
+}
+
+// Error implements error.
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("the windows reach from %s to %s: more than %d times their length of %s",
+		e.Start.UTC().Format(time.RFC3339), e.End.UTC().Format(time.RFC3339), maxTicks, release.Minutes(e.Span))
+}
+
+// NewRecorded makes a feed of windows, each arm's in order of time. A tick is
+// as long as the canary's longest window, and the canary's first window begins
+// one: stable's are only compared with, whatever their length. Windows of
+// stable from before the first tick come with it. Without windows of the
+// canary it returns [ErrNoWindows], for too many ticks a *[LengthError].
 func NewRecorded(canary, stable []release.Window) (*Recorded, error) {
-	r := &Recorded{canary: canary, stable: stable}
-	for _, arm := range [][]release.Window{canary, stable} {
-		for i := range arm {
-			w := &arm[i]
-			if w.Span <= 0 {
-				return nil, fmt.Errorf("window at %s has no span", w.T.Format(time.RFC3339))
-			}
-			if i > 0 && !w.T.After(arm[i-1].T) {
-				return nil, fmt.Errorf("window at %s is not after the one before it", w.T.Format(time.RFC3339))
-			}
-			r.span = max(r.span, w.Span)
-			if r.start.IsZero() || w.T.Before(r.start) {
-				r.start = w.T
-			}
-			if w.T.After(r.end) {
-				r.end = w.T
-			}
-		}
-	}
-	if r.span == 0 {
+	if len(canary) == 0 {
 		return nil, ErrNoWindows
 	}
-	r.at = r.start
+	r := &Recorded{canary: canary, stable: stable, start: canary[0].T}
+	for _, arm := range [][]release.Window{canary, stable} {
+		if err := r.extend(arm); err != nil {
+			return nil, err
+		}
+	}
+	r.span = longest(canary)
+	if r.end.Sub(r.start)/maxTicks >= r.span {
+		return nil, &LengthError{Start: r.start, End: r.end, Span: r.span}
+	}
+	r.at = canary[0].T.Add(-canary[0].T.Sub(r.start).Truncate(r.span))
 	return r, nil
+}
+
+// extend checks an arm's windows and makes room for them between start and end.
+func (r *Recorded) extend(arm []release.Window) error {
+	for i := range arm {
+		w := &arm[i]
+		if w.Span <= 0 {
+			return fmt.Errorf("window at %s has no span", w.T.Format(time.RFC3339))
+		}
+		if i > 0 && !w.T.After(arm[i-1].T) {
+			return fmt.Errorf("window at %s is not after the one before it", w.T.Format(time.RFC3339))
+		}
+		if w.T.Before(r.start) {
+			r.start = w.T
+		}
+		if w.T.After(r.end) {
+			r.end = w.T
+		}
+	}
+	return nil
+}
+
+func longest(ws []release.Window) (span time.Duration) {
+	for i := range ws {
+		span = max(span, ws[i].Span)
+	}
+	return span
 }
 
 // Span implements Feed.
@@ -74,16 +112,16 @@ func (r *Recorded) Span() time.Duration { return r.span }
 // Start implements Feed.
 func (r *Recorded) Start() time.Time { return r.start }
 
+// More implements Feed.
+func (r *Recorded) More() bool { return !r.at.After(r.end) }
+
 // Next implements Feed.
-func (r *Recorded) Next(release.Weight) (Tick, bool, error) {
-	if r.at.After(r.end) {
-		return Tick{}, false, nil
-	}
+func (r *Recorded) Next(release.Weight) (Tick, error) {
 	t := Tick{T: r.at}
 	r.at = r.at.Add(r.span)
 	t.Canary, r.canary = cut(r.canary, r.at)
 	t.Stable, r.stable = cut(r.stable, r.at)
-	return t, true, nil
+	return t, nil
 }
 
 // tickOf is the place of a window's tick, counted from the next one.

@@ -6,39 +6,52 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/ladder"
-	"github.com/canaryctl/canaryctl/internal/release"
 )
 
 // Result is what one seeded run of a batch came to.
 type Result struct {
-	Seed       uint64
 	Length     time.Duration
 	Trips      int            // breaker opened or gate failed
-	FalseTrips int            // of them, before the declared fault; all of them where none is declared
+	FalseTrips int            // see [Outcome.FalseTrips]
+	Healthy    time.Duration  // in which they could come
 	Delay      *time.Duration // from the fault to the end of the window that tripped; nil: not found, or no fault
 	Exposure   int64          // canary requests from the fault to the read-back of 0, else of the rolled back attempts
 	Completed  bool
 	Locked     bool
-	State      release.Phase
 }
 
-// ResultOf reads a run's result off its outcome. fault says whether the
-// scenario declares one; only trips before it are false then.
-func ResultOf(out *Outcome, seed uint64, fault bool) Result {
+// ResultOf reads a run's result off its outcome.
+func ResultOf(out *Outcome) Result {
 	r := Result{
-		Seed: seed, Length: time.Duration(out.Ticks) * out.Span, Trips: len(out.Rollbacks), Delay: out.Delay,
-		Exposure: out.Exposure.Requests, Completed: out.State.Stage == ladder.Completed,
-		Locked: out.State.Locked(), State: out.State.Breaker.Phase,
+		Length: time.Duration(out.Ticks) * out.Span, Trips: len(out.Rollbacks), Delay: out.Delay,
+		Exposure: out.Exposure.Requests, Completed: out.State.Stage == ladder.Completed, Locked: out.State.Locked(),
 	}
-	for i := range out.Rollbacks {
-		if !fault || out.Rollbacks[i].SinceBad == nil {
-			r.FalseTrips++
-		}
-	}
+	r.FalseTrips, r.Healthy = out.FalseTrips()
 	if out.SinceBad != nil {
 		r.Exposure = out.SinceBad.Requests
 	}
 	return r
+}
+
+// FalseTrips returns how often a canary that was not bad yet was rolled back,
+// and for how long it had a weight while it was not: until the declared fault,
+// or throughout where none is declared.
+func (o *Outcome) FalseTrips() (count int, healthy time.Duration) {
+	until := time.Duration(math.MaxInt64)
+	if o.BadFrom != nil {
+		until = time.Duration(*o.BadFrom) * time.Minute
+	}
+	for i := range o.Rollbacks {
+		if o.BadFrom == nil || o.Rollbacks[i].Minute < *o.BadFrom {
+			count++
+		}
+	}
+	for _, s := range o.Steps {
+		if !s.Weight.IsZero() && s.From < until {
+			healthy += min(s.Length, until-s.From)
+		}
+	}
+	return count, healthy
 }
 
 // Spread is a distribution by its nearest-rank quantiles: the value at the
@@ -64,10 +77,12 @@ func SpreadOf(values []float64) Spread {
 type Batch struct {
 	Runs              int
 	Weeks             float64 // simulated in all
+	HealthyWeeks      float64 // of them, those in which a trip is a false one
 	FalseTrips        int
-	FalseTripsPerWeek float64
-	// FalseTripsBelow is the upper 95 % bound where there was no false trip:
-	// 3 / Weeks (the rule of three; Hanley and Lippman-Hand 1983). 0 otherwise.
+	FalseTripsPerWeek float64 // healthy week; 0 where there was none
+	// FalseTripsBelow is the upper 95 % bound where there was no false trip: 3 /
+	// HealthyWeeks (the rule of three; Hanley and Lippman-Hand 1983). 0
+	// otherwise.
 	FalseTripsBelow float64
 	RunsThatTripped int
 	Detected        int    // runs that found the declared fault
@@ -83,7 +98,8 @@ func BatchOf(results []Result) Batch {
 	var delays, exposures []float64
 	for i := range results {
 		r := &results[i]
-		b.Weeks += r.Length.Hours() / (7 * 24)
+		b.Weeks += weeks(r.Length)
+		b.HealthyWeeks += weeks(r.Healthy)
 		b.FalseTrips += r.FalseTrips
 		if r.Trips > 0 {
 			b.RunsThatTripped++
@@ -100,12 +116,14 @@ func BatchOf(results []Result) Batch {
 			b.Locked++
 		}
 	}
-	if b.Weeks > 0 {
-		b.FalseTripsPerWeek = float64(b.FalseTrips) / b.Weeks
+	if b.HealthyWeeks > 0 {
+		b.FalseTripsPerWeek = float64(b.FalseTrips) / b.HealthyWeeks
 		if b.FalseTrips == 0 {
-			b.FalseTripsBelow = 3 / b.Weeks
+			b.FalseTripsBelow = 3 / b.HealthyWeeks
 		}
 	}
 	b.DelayMin, b.Exposure = SpreadOf(delays), SpreadOf(exposures)
 	return b
 }
+
+func weeks(d time.Duration) float64 { return d.Hours() / (7 * 24) }

@@ -20,25 +20,12 @@ import (
 
 // Options are what a replay needs besides plan and feed.
 type Options struct {
-	// Faults are when the scenario says that the canary turns bad, counted
-	// from the start of the feed; detection and exposure are told from the
-	// first one too. Empty: unknown.
-	Faults []time.Duration
+	// BadFrom is the minute of the feed in which the scenario says that the
+	// canary turns bad; detection and exposure are told from it too. Nil: it
+	// never does, or nobody knows.
+	BadFrom *int
 	// Approve gives every approval as soon as it is asked for.
 	Approve bool
-	// Initial is the weight before the release; the zero value is 0.
-	Initial release.Weight
-	// Watch, if set, is shown every tick after it was folded.
-	Watch func(Frame)
-}
-
-// Frame is one tick as it went.
-type Frame struct {
-	Minute   int
-	Tick     Tick
-	Weight   release.Weight // in force during the tick
-	Phase    release.Phase  // after it
-	Decision *ladder.Decision
 }
 
 // Event is a transition of the breaker with its place in the replay.
@@ -46,7 +33,6 @@ type Event struct {
 	Minute int // whole minutes from the feed's first window
 	release.Event
 	Before release.Weight // the share in force before it
-	Step   int            // the step in force before it, an index
 }
 
 // Move is a change of the ladder with its place in the replay.
@@ -84,7 +70,8 @@ type Outcome struct {
 	Events    []Event
 	Moves     []Move
 	Rollbacks []Rollback
-	Exposure  release.Exposure  // of all attempts that were rolled back
+	BadFrom   *int              // as in the options
+	Exposure  release.Exposure  // of every attempt that was rolled back, to its last rollback
 	SinceBad  *release.Exposure // canary requests served from the fault's start to the first read-back of 0 after it
 	Delay     *time.Duration    // from the fault's start to the end of the window that tripped
 	Steps     []StepTime        // how long the canary stood at which share, in order
@@ -101,70 +88,46 @@ type StepTime struct {
 
 // Run replays the feed from its first tick to its last.
 func Run(p *ladder.Plan, feed Feed, o Options) (*Outcome, error) {
-	r := &run{plan: p, opt: o, out: &Outcome{Start: feed.Start(), Span: feed.Span()}, weight: o.Initial}
-	r.badFrom = -1
-	for _, f := range o.Faults {
-		if m := int(f / time.Minute); r.badFrom < 0 || m < r.badFrom {
-			r.badFrom = m
-		}
-	}
+	r := &run{plan: p, approve: o.Approve, out: &Outcome{Start: feed.Start(), Span: feed.Span(), BadFrom: o.BadFrom}}
 	now := feed.Start()
-	for {
-		if err := r.decide(now); err != nil {
+	for feed.More() {
+		if err := r.decide(now, false); err != nil {
 			return nil, err
 		}
-		tick, more, err := feed.Next(r.weight)
+		tick, err := feed.Next(r.weight)
 		if err != nil {
 			return nil, err
-		}
-		if !more {
-			r.undoProbe(now)
-			break
 		}
 		r.serve(tick)
 		now = tick.T.Add(feed.Span())
 	}
-	r.finish()
+	if err := r.decide(now, true); err != nil {
+		return nil, err
+	}
+	r.out.State = r.st
+	r.out.Exposure = release.Exposure{Requests: r.done + r.last}
 	return r.out, nil
 }
 
 // run is a replay under way.
 type run struct {
 	plan    *ladder.Plan
-	opt     Options
+	approve bool
 	st      ladder.State
 	out     *Outcome
 	weight  release.Weight // in force
 	tick    Tick           // the last one served, not yet judged
 	exposed int64          // canary requests since the attempt's first weight
-	badFrom int            // minute of the first fault, or -1
-	bad     int64          // canary requests since then
+	bad     int64          // canary requests since the canary turned bad
 	done    int64          // exposure of attempts before the present one
 	last    int64          // exposure at the present attempt's last rollback
-	cooling eve
-}
-
-// eve is a replay as it stood before a Decide that met an OPEN breaker.
-type eve struct {
-	st            ladder.State
-	weight        release.Weight
-	last          ladder.Decision
-	events, moves int
 }
 
 func (r *run) minute(t time.Time) int { return int(t.Sub(r.out.Start) / time.Minute) }
 
-// undoProbe takes back a HALF_OPEN that began at the end of the feed: the last
-// window is judged when it has ended, but the tick that begins there is none of
-// the feed's.
-func (r *run) undoProbe(end time.Time) {
-	b := &r.st.Breaker
-	if r.out.Ticks == 0 || b.Phase != release.HalfOpen || !b.Since.Equal(end) {
-		return
-	}
-	was := &r.cooling
-	r.st, r.weight, r.out.Last = was.st, was.weight, was.last
-	r.out.Events, r.out.Moves = r.out.Events[:was.events], r.out.Moves[:was.moves]
+// isBad reports whether the canary has turned bad by a time.
+func (r *run) isBad(t time.Time) bool {
+	return r.out.BadFrom != nil && r.minute(t) >= *r.out.BadFrom
 }
 
 // serve takes a tick under the weight in force.
@@ -179,7 +142,7 @@ func (r *run) serve(t Tick) {
 			r.out.Gaps++
 		}
 		r.exposed += n
-		if r.badFrom >= 0 && r.minute(t.T) >= r.badFrom {
+		if r.isBad(t.T) {
 			r.bad += n
 		}
 	}
@@ -198,26 +161,33 @@ func (r *run) stand(from time.Duration) {
 }
 
 // decide shows Decide the last tick until it has nothing more to change at
-// this instant, and carries out what it says.
-func (r *run) decide(now time.Time) error {
+// this instant, and carries out what it says. At the end of the feed the last
+// window is judged, but no probe begins: its tick would be none of the feed's.
+func (r *run) decide(now time.Time, end bool) error {
 	for {
 		ev := ladder.Evidence{
 			Windows: r.tick.Canary, Stable: r.tick.Stable,
 			Observed: ladder.Observed{Weight: r.weight, At: now, Known: true},
 		}
-		if r.st.Breaker.Phase == release.Open {
-			r.cooling = eve{r.st, r.weight, r.out.Last, len(r.out.Events), len(r.out.Moves)}
+		var before *ladder.State
+		if end {
+			kept := r.st
+			before = &kept
 		}
 		d := ladder.Decide(r.plan, &r.st, ev, now)
+		if end && d.Happened && d.Event.To == release.HalfOpen {
+			r.st = *before
+			return nil
+		}
 		if d.Happened && d.Event.To == release.Open {
 			r.out.Last = d
 		}
-		r.note(&d, now)
+		r.note(&d)
 		if d.Write {
 			r.weight = d.Weight
 			continue
 		}
-		if d.Move == release.AwaitApproval && r.opt.Approve {
+		if d.Move == release.AwaitApproval && r.approve {
 			a := ladder.Approval{Attempt: d.Attempt, Step: d.Step, Digest: r.plan.Digest, By: "simulate", At: now}
 			if err := ladder.Approve(&r.st, &d, a); err != nil {
 				return err
@@ -228,18 +198,14 @@ func (r *run) decide(now time.Time) error {
 			continue
 		}
 		r.out.Last = d
-		if r.opt.Watch != nil && r.out.Ticks > 0 {
-			shown := d // a copy, so that d itself can stay on the stack when nobody watches
-			r.opt.Watch(Frame{Minute: r.minute(r.tick.T), Tick: r.tick, Weight: r.weight, Phase: d.Phase, Decision: &shown})
-		}
 		return nil
 	}
 }
 
 // note writes down what a decision changed.
-func (r *run) note(d *ladder.Decision, now time.Time) {
+func (r *run) note(d *ladder.Decision) {
 	if d.Happened {
-		r.out.Events = append(r.out.Events, Event{Minute: r.minute(d.Event.T), Event: d.Event, Before: r.weight, Step: r.stepBefore(d)})
+		r.out.Events = append(r.out.Events, Event{Minute: r.minute(d.Event.T), Event: d.Event, Before: r.weight})
 	}
 	switch d.Move {
 	case release.Hold:
@@ -258,13 +224,6 @@ func (r *run) note(d *ladder.Decision, now time.Time) {
 	r.out.Moves = append(r.out.Moves, Move{Minute: r.minute(d.T), Decision: *d})
 }
 
-func (r *run) stepBefore(d *ladder.Decision) int {
-	if d.Move == release.Probe {
-		return 0
-	}
-	return d.Step
-}
-
 // rollback writes the record. The weight reads back as 0 at the end of the
 // window that tripped, so that window is exposure too.
 func (r *run) rollback(d *ladder.Decision) {
@@ -276,18 +235,13 @@ func (r *run) rollback(d *ladder.Decision) {
 		rec.Finding, rec.Escalated = d.Event.Finding, d.Event.Escalated
 		rec.First, rec.Last = d.Event.First, d.Event.Last
 	}
-	if end := d.T.Add(r.out.Span); r.badFrom >= 0 && r.minute(d.T) >= r.badFrom {
+	if r.isBad(d.T) {
 		rec.SinceBad = &release.Exposure{Requests: r.bad}
 		if r.out.Delay == nil {
-			delay := end.Sub(r.out.Start) - time.Duration(r.badFrom)*time.Minute
+			delay := d.T.Add(r.out.Span).Sub(r.out.Start) - time.Duration(*r.out.BadFrom)*time.Minute
 			r.out.Delay, r.out.SinceBad = &delay, rec.SinceBad
 		}
 	}
 	r.last = r.exposed
 	r.out.Rollbacks = append(r.out.Rollbacks, rec)
-}
-
-func (r *run) finish() {
-	r.out.State = r.st
-	r.out.Exposure = release.Exposure{Requests: r.done + r.last}
 }

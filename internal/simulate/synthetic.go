@@ -174,6 +174,9 @@ func (s *Spec) check() error {
 			return bad("a share of requests is between 0 and 1, not %g", l.Value)
 		}
 	}
+	if reason := s.tooMany(); reason != "" {
+		return bad("%s", reason)
+	}
 	for _, x := range []float64{b.P99MS, b.LatencySigma, b.CostUSD, b.CostRatio, b.CostSigma} {
 		if !amount(x) {
 			return bad("%g is no latency, cost or sigma", x)
@@ -185,6 +188,37 @@ func (s *Spec) check() error {
 		}
 	}
 	return nil
+}
+
+// tooMany says which count of the base is of more requests than there are, or
+// "". Where a fault takes traffic away, a count is at most what is left.
+func (s *Spec) tooMany() string {
+	b := &s.Base
+	judged := s.judged()
+	for _, c := range []struct {
+		what string
+		of   Level
+		most float64
+	}{
+		{"judged", b.Judged, s.PerMin}, {"solved", b.Solved, judged}, {"violations", b.Violations, s.PerMin}, {"transfers", b.Transfers, s.PerMin},
+	} {
+		if c.of.PerMin && c.of.Value > c.most {
+			return fmt.Sprintf("%g %s a minute of %g", c.of.Value, c.what, c.most)
+		}
+	}
+	return ""
+}
+
+// judged is how many requests a minute are judged in the base.
+func (s *Spec) judged() float64 {
+	switch j := s.Base.Judged; {
+	case !j.Known:
+		return s.PerMin
+	case j.PerMin:
+		return j.Value
+	default:
+		return j.Value * s.PerMin
+	}
 }
 
 // amount reports whether x can be an amount of anything.
@@ -206,9 +240,15 @@ func (s *Spec) refuse(f *Fault) string {
 	case f.Every < 0 || f.Every > 0 && (f.For < 1 || f.For > f.Every):
 		return fmt.Sprintf("it is on for %d of %d minutes", f.For, f.Every)
 	case !s.knows(f.Target):
-		return fmt.Sprintf("the feed's base does not say what its %s is without the fault", f.Target)
+		return fmt.Sprintf("the base has no %s for it to change", f.Target)
+	case f.Arm == release.Stable && !s.Closed && s.StablePerMin == 0:
+		return "the feed has no requests of stable for it to change"
+	case f.Value == 0 && (f.Target == Latency || f.Target == CostLevel):
+		return "requests that take no time or cost nothing are no requests"
 	case s.Closed && f.Target == Solve && f.Change == ToCount:
 		return "in a closed loop the canary's traffic follows the weight: give a rate instead of a count"
+	case f.Change == ToCount && f.Value > s.PerMin, f.Change == ToCount && f.Target == Solve && f.Value > s.judged():
+		return fmt.Sprintf("a count of %g is of more requests than the base has in a minute", f.Value)
 	case s.Closed && f.Target == Traffic && f.Arm != release.All && (f.Change == SwingShare || f.Value > 1):
 		return "in a closed loop one arm's traffic can only shrink"
 	case f.Change == SwingShare && f.Value > 1:

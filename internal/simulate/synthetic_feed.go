@@ -53,12 +53,15 @@ func (s *Synthetic) Span() time.Duration { return s.span }
 // Start implements Feed.
 func (s *Synthetic) Start() time.Time { return s.spec.Start }
 
+// More implements Feed.
+func (s *Synthetic) More() bool { return s.next().Before(s.end) }
+
+// next is the time of the next tick.
+func (s *Synthetic) next() time.Time { return s.spec.Start.Add(time.Duration(s.at) * s.span) }
+
 // Next implements Feed.
-func (s *Synthetic) Next(weight release.Weight) (Tick, bool, error) {
-	t := s.spec.Start.Add(time.Duration(s.at) * s.span)
-	if !t.Before(s.end) {
-		return Tick{}, false, nil
-	}
+func (s *Synthetic) Next(weight release.Weight) (Tick, error) {
+	t := s.next()
 	minute := int(t.Sub(s.spec.Start) / time.Minute)
 	canary, shared := s.levelsAt(release.Canary, minute, t)
 	stable, _ := s.levelsAt(release.Stable, minute, t)
@@ -75,7 +78,7 @@ func (s *Synthetic) Next(weight release.Weight) (Tick, bool, error) {
 	}
 	s.price(tick, &canary, &stable)
 	s.at++
-	return tick, true, nil
+	return tick, nil
 }
 
 // traffic returns the requests of both arms in a tick and notes how many were

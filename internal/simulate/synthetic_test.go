@@ -30,16 +30,14 @@ func ticks(t testing.TB, spec simulate.Spec, weight release.Weight) (canary, sta
 		w := ws[0]
 		return &w
 	}
-	for {
-		tick, more, err := feed.Next(weight)
+	for feed.More() {
+		tick, err := feed.Next(weight)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !more {
-			return canary, stable
-		}
 		canary, stable = append(canary, one(tick.Canary)), append(stable, one(tick.Stable))
 	}
+	return canary, stable
 }
 
 // full is a base in which every figure is known.
@@ -85,7 +83,7 @@ func TestExactFractionsAreCarriedOn(t *testing.T) {
 		}
 		total, solved := int64(0), int64(0)
 		for range minutes {
-			tick, _, _ := feed.Next(tenth)
+			tick, _ := feed.Next(tenth)
 			for _, w := range tick.Canary {
 				if math.Abs(float64(w.Total)-perMin) > 1 || math.Abs(float64(w.Solved)-rate*float64(w.Total)) > 1 {
 					t.Fatalf("window of %d, %d solved", w.Total, w.Solved)
@@ -190,9 +188,9 @@ func TestDrawsDoNotDependOnThePast(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range 40 {
-			_, _, _ = feed.Next(before)
+			_, _ = feed.Next(before)
 		}
-		tick, _, _ := feed.Next(tenth)
+		tick, _ := feed.Next(tenth)
 		return tick
 	}
 	if diff := cmp.Diff(last(release.Weight{}), last(release.Weight{Slots: 1, Ring: 2})); diff != "" {
@@ -373,7 +371,18 @@ func TestSpecsThatCannotBeAreRefused(t *testing.T) {
 		{"a rate above 1 in a fault", fault(simulate.Fault{Target: simulate.Solve, Change: simulate.ToRate, Value: 2}), "its value cannot be 2"},
 		{"an end before its start", fault(simulate.Fault{Target: simulate.Traffic, Change: simulate.Times, From: 5, Until: 5}), "from minute 5 to 5"},
 		{"on for longer than its period", fault(simulate.Fault{Target: simulate.Traffic, Change: simulate.Times, Every: 5, For: 6}), "on for 6 of 5 minutes"},
-		{"a figure the base does not have", simulate.Spec{Faults: []simulate.Fault{{Target: simulate.CostLevel, Change: simulate.Times}}}, "does not say what its cost is"},
+		{"a figure the base does not have", simulate.Spec{Faults: []simulate.Fault{{Target: simulate.CostLevel, Change: simulate.Times}}}, "the base has no cost for it to change"},
+		{"more violations than requests", simulate.Spec{PerMin: 5, Base: simulate.Base{Violations: simulate.CountPerMin(6)}}, "6 violations a minute of 5"},
+		{"more transfers than requests", simulate.Spec{PerMin: 5, Base: simulate.Base{Transfers: simulate.CountPerMin(6)}}, "6 transfers a minute of 5"},
+		{"more judged than requests", simulate.Spec{PerMin: 5, Base: simulate.Base{Solved: simulate.Rate(1), Judged: simulate.CountPerMin(6)}}, "6 judged a minute of 5"},
+		{"more solved than requests", simulate.Spec{PerMin: 5, Base: simulate.Base{Solved: simulate.CountPerMin(6)}}, "6 solved a minute of 5"},
+		{"more solved than judged", simulate.Spec{PerMin: 5, Base: simulate.Base{Solved: simulate.CountPerMin(4), Judged: simulate.CountPerMin(3)}}, "4 solved a minute of 3"},
+		{"more solved than a share judged", simulate.Spec{PerMin: 5, Base: simulate.Base{Solved: simulate.CountPerMin(4), Judged: simulate.Rate(0.5)}}, "4 solved a minute of 2.5"},
+		{"a burst of more than the requests", fault(simulate.Fault{Target: simulate.ViolationLevel, Change: simulate.ToCount, Value: 6}), "more requests than the base has"},
+		{"a drop to more solved than requests", fault(simulate.Fault{Target: simulate.Solve, Change: simulate.ToCount, Value: 6}), "more requests than the base has"},
+		{"requests that take no time", fault(simulate.Fault{Target: simulate.Latency, Change: simulate.ToMS}), "take no time"},
+		{"requests that cost nothing", fault(simulate.Fault{Target: simulate.CostLevel, Change: simulate.Times}), "cost nothing"},
+		{"a fault of stable without stable", fault(simulate.Fault{Target: simulate.Traffic, Change: simulate.Times, Arm: release.Stable}), "no requests of stable"},
 		{"a count in a closed loop", closed(simulate.Fault{Target: simulate.Solve, Change: simulate.ToCount, Value: 5}), "give a rate instead of a count"},
 		{"one arm's traffic growing in a closed loop", closed(simulate.Fault{Target: simulate.Traffic, Change: simulate.Times, Value: 2, Arm: release.Canary}), "can only shrink"},
 		{"a swing by more than all", fault(simulate.Fault{Target: simulate.Traffic, Change: simulate.SwingShare, Value: 1.2, Arm: release.All}), "cannot swing by more"},
@@ -409,9 +418,12 @@ func FuzzSynthetic(f *testing.F) {
 		}
 		weight := release.Weight{Slots: min(max(slots, 0), 100), Ring: 100}
 		for range 20 {
-			tick, more, err := feed.Next(weight)
-			if err != nil || !more {
-				t.Fatalf("ends early: %t, %v", more, err)
+			if !feed.More() {
+				t.Fatal("ends early")
+			}
+			tick, err := feed.Next(weight)
+			if err != nil {
+				t.Fatal(err)
 			}
 			for _, w := range append(append([]release.Window{}, tick.Canary...), tick.Stable...) {
 				if w.Total <= 0 || w.Judged < 0 || w.Judged > w.Total || w.Solved < 0 || w.Solved > w.Judged ||
@@ -421,7 +433,7 @@ func FuzzSynthetic(f *testing.F) {
 				}
 			}
 		}
-		if _, more, _ := feed.Next(weight); more {
+		if feed.More() {
 			t.Fatal("goes on past its end")
 		}
 	})

@@ -45,12 +45,14 @@ func (e *ShareError) Error() string {
 // above it by less, every request is kept. The draws depend on seed, tick and
 // arm's window alone.
 //
-// Thin reads the feed on from where it stands; the feed must not be used
+// Thin reads the feed on from where it stands, in ticks as long as the longest
+// window of either arm, so that each has its share; the feed must not be used
 // beside it. It returns [ErrShareUnknown] for a feed without windows of stable.
 func Thin(feed *Recorded, seed uint64) (*Thinned, error) {
 	if len(feed.stable) == 0 {
 		return nil, ErrShareUnknown
 	}
+	feed.span = max(feed.span, longest(feed.stable))
 	t := &Thinned{feed: feed, around: shareAround(feed)}
 	t.dice.init(seed)
 	return t, nil
@@ -111,11 +113,14 @@ func (t *Thinned) Span() time.Duration { return t.feed.Span() }
 // Start implements Feed.
 func (t *Thinned) Start() time.Time { return t.feed.Start() }
 
+// More implements Feed.
+func (t *Thinned) More() bool { return t.feed.More() }
+
 // Next implements Feed.
-func (t *Thinned) Next(weight release.Weight) (Tick, bool, error) {
-	tick, more, err := t.feed.Next(weight)
-	if err != nil || !more {
-		return tick, more, err
+func (t *Thinned) Next(weight release.Weight) (Tick, error) {
+	tick, err := t.feed.Next(weight)
+	if err != nil {
+		return Tick{}, err
 	}
 	at := t.at
 	t.at++
@@ -123,19 +128,19 @@ func (t *Thinned) Next(weight release.Weight) (Tick, bool, error) {
 	tick.Canary = nil
 	n := requests(recorded)
 	if weight.IsZero() || n == 0 || len(tick.Stable) == 0 {
-		return tick, true, nil
+		return tick, nil
 	}
 	around := t.around[at]
 	keep, ok := around.keep(weight)
 	if !ok {
-		return Tick{}, false, &ShareError{T: tick.T, Want: weight, Canary: around.canary, Requests: around.all}
+		return Tick{}, &ShareError{T: tick.T, Want: weight, Canary: around.canary, Requests: around.all}
 	}
 	t.canary = t.canary[:0]
 	for i := range recorded {
 		t.canary = append(t.canary, t.thin(&recorded[i], keep, at, i))
 	}
 	tick.Canary = t.canary
-	return tick, true, nil
+	return tick, nil
 }
 
 // thin keeps every request of a window with the chance keep.

@@ -46,13 +46,10 @@ func TestThinKeepsTheLaddersShare(t *testing.T) {
 	const minutes = 4000
 	thin := thinned(t, recorded(t, minutes, 20), 1) // recorded at 20 %
 	var sum release.Window
-	for {
-		tick, more, err := thin.Next(release.Weight{Slots: 5, Ring: 100})
+	for thin.More() {
+		tick, err := thin.Next(release.Weight{Slots: 5, Ring: 100})
 		if err != nil {
 			t.Fatal(err)
-		}
-		if !more {
-			break
 		}
 		w := tick.Canary[0]
 		if w.Judged > w.Total || w.Solved > w.Judged || w.Violations > w.Total || w.Transfers > w.Total {
@@ -82,7 +79,7 @@ func TestThinKeepsTheLaddersShare(t *testing.T) {
 }
 
 func TestThinAtTheRecordedShareKeepsEveryRequest(t *testing.T) {
-	tick, _, err := thinned(t, recorded(t, 1, 20), 1).Next(release.Weight{Slots: 1, Ring: 5})
+	tick, err := thinned(t, recorded(t, 1, 20), 1).Next(release.Weight{Slots: 1, Ring: 5})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,10 +90,10 @@ func TestThinAtTheRecordedShareKeepsEveryRequest(t *testing.T) {
 
 func TestThinRefusesMoreThanWasRecorded(t *testing.T) {
 	thin := thinned(t, recorded(t, 60, 20), 1)
-	if _, _, err := thin.Next(release.Weight{Slots: 20, Ring: 100}); err != nil {
+	if _, err := thin.Next(release.Weight{Slots: 20, Ring: 100}); err != nil {
 		t.Fatal(err)
 	}
-	_, _, err := thin.Next(release.Weight{Slots: 21, Ring: 100})
+	_, err := thin.Next(release.Weight{Slots: 21, Ring: 100})
 	got, typed := errors.AsType[*simulate.ShareError](err)
 	if !typed {
 		t.Fatalf("got %v", err)
@@ -125,13 +122,10 @@ func TestThinJudgesTheShareOverAnHour(t *testing.T) {
 		t.Fatal(err)
 	}
 	thin, kept := thinned(t, feed, 1), int64(0)
-	for {
-		tick, more, err := thin.Next(release.Weight{Slots: 10, Ring: 100})
+	for thin.More() {
+		tick, err := thin.Next(release.Weight{Slots: 10, Ring: 100})
 		if err != nil {
 			t.Fatal(err)
-		}
-		if !more {
-			break
 		}
 		kept += tick.Canary[0].Total
 	}
@@ -141,9 +135,9 @@ func TestThinJudgesTheShareOverAnHour(t *testing.T) {
 }
 
 func TestThinAtWeightZeroShowsNothing(t *testing.T) {
-	tick, more, err := thinned(t, recorded(t, 1, 20), 1).Next(release.Weight{})
-	if err != nil || !more || len(tick.Canary) != 0 || len(tick.Stable) != 1 {
-		t.Errorf("got %+v, %t, %v", tick, more, err)
+	tick, err := thinned(t, recorded(t, 1, 20), 1).Next(release.Weight{})
+	if err != nil || len(tick.Canary) != 0 || len(tick.Stable) != 1 {
+		t.Errorf("got %+v, %v", tick, err)
 	}
 }
 
@@ -163,7 +157,7 @@ func TestThinWithoutStableIsRefusedOrAGap(t *testing.T) {
 	}
 	thin := thinned(t, gap, 1)
 	for m, want := range []int{0, 1} {
-		tick, _, err := thin.Next(release.Weight{Slots: 10, Ring: 100})
+		tick, err := thin.Next(release.Weight{Slots: 10, Ring: 100})
 		if err != nil || len(tick.Canary) != want {
 			t.Errorf("minute %d: %d windows, want %d; %v", m, len(tick.Canary), want, err)
 		}
@@ -176,16 +170,14 @@ func TestThinWithoutStableIsRefusedOrAGap(t *testing.T) {
 func TestThinIsRepeatable(t *testing.T) {
 	all := func(seed uint64) (ws []release.Window) {
 		thin := thinned(t, recorded(t, 50, 30), seed)
-		for {
-			tick, more, err := thin.Next(release.Weight{Slots: 7, Ring: 100})
+		for thin.More() {
+			tick, err := thin.Next(release.Weight{Slots: 7, Ring: 100})
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !more {
-				return ws
-			}
 			ws = append(ws, tick.Canary...)
 		}
+		return ws
 	}
 	if diff := cmp.Diff(all(5), all(5)); diff != "" {
 		t.Error(diff)

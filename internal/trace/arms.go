@@ -2,7 +2,9 @@ package trace
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -19,6 +21,9 @@ type armNames struct {
 	index  map[string]int
 	arms   []release.Arm
 	others []string // versions that were left out, for messages
+
+	met      map[string]bool // values of mapped that a row had
+	nameless int64           // rows of the arm all, because they name nothing
 }
 
 // leftOut is the index of a row that belongs to no arm asked for.
@@ -26,7 +31,7 @@ const leftOut = -1
 
 // newArmNames finds arms for records, which are merged as they are counted.
 func newArmNames(opt *Options) *armNames {
-	return &armNames{mapped: opt.Arms, merge: opt.MergeArms, most: maxArms, index: make(map[string]int)}
+	return &armNames{mapped: opt.Arms, merge: opt.MergeArms, most: maxArms, index: make(map[string]int), met: make(map[string]bool)}
 }
 
 // newWindowArms finds arms for windows, which are merged at the end: until
@@ -56,6 +61,9 @@ func (a *armNames) of(r *row) (int, error) {
 			continue
 		}
 		if arm, ok := a.mapped[string(text)]; ok {
+			if !a.met[string(text)] {
+				a.met[string(text)] = true
+			}
 			return a.intern(string(arm))
 		}
 		if f == FieldModel {
@@ -73,9 +81,32 @@ func (a *armNames) of(r *row) (int, error) {
 		a.leave(name)
 		return leftOut, nil
 	case name == nil:
+		a.nameless++
 		return a.intern(string(release.All))
 	}
 	return a.known(name)
+}
+
+// notes says what --arm did not find, which names are nearly an arm's, and that
+// rows name no arm beside rows that do.
+func (a *armNames) notes(f *feed) {
+	for _, value := range slices.Sorted(maps.Keys(a.mapped)) {
+		if !a.met[value] {
+			f.note("no row is of %s, which --arm says is %s", printable(value), a.mapped[value])
+		}
+	}
+	if f.opt.MergeArms {
+		return
+	}
+	for _, arm := range a.arms {
+		near := suggest(strings.ToLower(string(arm)), []string{string(release.Stable), string(release.Canary)})
+		if near != "" && near != string(arm) && len(arm) > 3 {
+			f.note("%s is an arm of its own and not %s; if it is meant to be, say --arm %s=%s", printable(string(arm)), near, near, printable(string(arm)))
+		}
+	}
+	if len(a.arms) > 1 {
+		f.noteCount(a.nameless, "1 row names no arm, beside rows that do: it is of the arm all", "%d rows name no arm, beside rows that do: they are of the arm all")
+	}
 }
 
 func isArm(name []byte) bool {

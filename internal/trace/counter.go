@@ -182,8 +182,11 @@ func nanoDollars(n number, u Unit, text []byte) (int64, error) {
 		return 0, badField(FieldCostUSD, "%s is negative", quote(text))
 	}
 	v, ok := n.round(9 + u.exp())
-	if !ok || v > maxCost {
+	switch {
+	case !ok || v > maxCost:
 		return 0, badField(FieldCostUSD, "%s is more than a million dollars for one request", quote(text))
+	case v == 0 && n.mant != 0:
+		return 0, badField(FieldCostUSD, "%s is less than a billionth of a dollar for one request; is its unit right?", quote(text))
 	}
 	return v, nil
 }

@@ -56,7 +56,9 @@ func (c *csvReader) next(r *row) error {
 	for _, cell := range c.cells {
 		text := bytes.TrimSpace(c.fields[cell.index])
 		if cell.inner != nil {
-			r.cells[cell.field] = innerCell(text, cell.inner)
+			if r.cells[cell.field], err = innerCell(text, cell.inner); err != nil {
+				return &badRow{printable(c.header[cell.index]) + " " + err.Error()}
+			}
 			continue
 		}
 		r.cells[cell.field] = scalarCell(validText(text))
@@ -74,16 +76,19 @@ func ifCut(cut bool) string {
 	return ""
 }
 
-// innerCell looks a path up in a cell that holds JSON.
-func innerCell(text []byte, path Path) cell {
+// innerCell looks a path up in a cell that holds JSON, or nothing.
+func innerCell(text []byte, path Path) (cell, error) {
+	if isMissing(text) {
+		return cell{}, nil
+	}
 	if !json.Valid(text) {
-		return cell{}
+		return cell{}, fmt.Errorf("%s is not JSON", quote(text))
 	}
 	value, ok := findPath(text, path)
 	if !ok {
-		return cell{}
+		return cell{}, nil
 	}
-	return jsonCell(value)
+	return jsonCell(value), nil
 }
 
 // readHeader reads the names of the columns and makes the plan.

@@ -174,7 +174,16 @@ func editDistance(a, b string) int {
 	return prev[len(b)]
 }
 
-// knows reports whether one of names is a field of records besides the time.
+// ofRequest reports whether one of names is a field that requests have and
+// windows have not, besides the time.
+func ofRequest(names []string) bool {
+	return slices.ContainsFunc(names, func(n string) bool {
+		f, ok := fieldNamed(n)
+		return ok && fieldTable[f].of == Records && f != FieldTS
+	})
+}
+
+// knowsRecordField reports whether one of names is a field of records besides the time.
 func knowsRecordField(names []string) bool {
 	return slices.ContainsFunc(names, func(n string) bool {
 		f, ok := fieldNamed(n)

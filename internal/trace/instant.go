@@ -2,6 +2,7 @@ package trace
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -38,8 +39,11 @@ func (c *clock) instant(s []byte) (int64, error) {
 		return 0, &badRow{fmt.Sprintf("the time %s is not a number of %s, the unit given", quote(s), c.unit)}
 	}
 	t, zone, ok := parseCalendar(s)
-	if !ok {
+	switch {
+	case !ok:
 		return 0, &badRow{fmt.Sprintf("%s is not a time", quote(s))}
+	case t > maxTime || t < -maxTime:
+		return 0, &badRow{fmt.Sprintf("the time %s is out of range: from 1680 to 2259", quote(s))}
 	}
 	if !zone {
 		c.zone = true
@@ -89,6 +93,8 @@ func guessEpoch(n number) (Unit, bool) {
 // parseCalendar reads RFC 3339 and its relatives: T or a space between date
 // and time, any number of digits after a point or comma, and a zone of Z, UTC,
 // +hh, +hhmm or +hh:mm, or none, which is UTC. Digits past the ninth are cut.
+// A leap second is the first of the next day, as the epoch counts it. A year
+// whose nanoseconds do not fit becomes the end of them that is nearer.
 func parseCalendar(s []byte) (ns int64, zone, ok bool) {
 	if len(s) < len("2006-01-02T15:04:05") || s[4] != '-' || s[7] != '-' || s[13] != ':' || s[16] != ':' {
 		return 0, false, false
@@ -107,7 +113,7 @@ func parseCalendar(s []byte) (ns int64, zone, ok bool) {
 	}
 	year, month, day := num(0, 4), num(5, 7), num(8, 10)
 	hour, minute, second := num(11, 13), num(14, 16), num(17, 19)
-	if bad || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 59 {
+	if bad || month < 1 || month > 12 || day < 1 || day > daysIn(year, month) || hour > 23 || minute > 59 || second > 60 {
 		return 0, false, false
 	}
 	frac, rest, ok := fraction(s[19:])
@@ -115,11 +121,19 @@ func parseCalendar(s []byte) (ns int64, zone, ok bool) {
 		return 0, false, false
 	}
 	offset, zone, ok := parseZone(rest)
-	if !ok || year < 1680 || year > 2260 {
+	switch {
+	case !ok:
+		return 0, false, false
+	case year < 1680:
+		return math.MinInt64, zone, true
+	case year > 2260:
+		return math.MaxInt64, zone, true
+	}
+	at := time.Date(year, time.Month(month), day, hour, minute, second, 0, time.UTC).Add(-offset)
+	if second == 60 && !at.Equal(at.Truncate(24*time.Hour)) {
 		return 0, false, false
 	}
-	t := time.Date(year, time.Month(month), day, hour, minute, second, frac, time.UTC).UnixNano() - int64(offset)
-	return t, zone, t <= maxTime && t >= -maxTime
+	return at.UnixNano() + int64(frac), zone, true
 }
 
 func daysIn(year, month int) int {

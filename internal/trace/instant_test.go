@@ -28,6 +28,16 @@ func TestTimesAreReadToTheNanosecond(t *testing.T) {
 	}
 }
 
+func TestALeapSecondIsTheFirstOfTheNextDay(t *testing.T) {
+	want := time.Date(2017, 1, 1, 0, 0, 0, 5e8, time.UTC)
+	for _, text := range []string{"2016-12-31T23:59:60.5Z", "2017-01-01T05:29:60.5+05:30", "2016-12-31 23:59:60.5"} {
+		var c clock
+		if got, err := c.instant([]byte(text)); err != nil || got != want.UnixNano() {
+			t.Errorf("%s: %v, %v", text, instantOf(got), err)
+		}
+	}
+}
+
 func TestWhatIsNoTimeIsRefused(t *testing.T) {
 	for text, why := range map[string]string{
 		"":                          "no time",
@@ -45,8 +55,13 @@ func TestWhatIsNoTimeIsRefused(t *testing.T) {
 		"2023-01-01T00:00:00+01:0":  "is not a time",
 		"2023-01-01T00:00:00 CET":   "is not a time",
 		"2023-01-01T00:00:0\xff":    "is not a time",
-		"0001-01-01T00:00:00Z":      "is not a time",
-		"9999-01-01T00:00:00Z":      "is not a time",
+		"2016-12-31T22:59:60Z":      "is not a time",
+		"2016-12-31T23:59:60+01:00": "is not a time",
+		"2016-12-31T23:59:61Z":      "is not a time",
+		"0001-01-01T00:00:00Z":      "out of range",
+		"1679-12-31T23:59:59Z":      "out of range",
+		"2260-01-01T00:00:01Z":      "out of range",
+		"9999-12-31T23:59:60Z":      "out of range",
 		"99999999999999999999999":   "out of range",
 		"-62135596800":              "any unit",
 		"yesterday":                 "is not a time",

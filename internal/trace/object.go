@@ -3,6 +3,8 @@ package trace
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 )
@@ -13,6 +15,8 @@ type objectReader struct {
 	bind   func(names []string) (*plan, error)
 	plan   *plan
 	flat   map[string][]Field // fields that are keys of the object itself
+	others map[string]bool    // keys that no field is read from, as far as met
+	told   int                // how many of those were said
 	nested []column           // fields further in
 	noTime *NoTimeError       // the first object's, until one with a time comes
 }
@@ -28,11 +32,23 @@ func (o *objectReader) fill(r *row, obj []byte) error {
 			return err
 		}
 	}
+	twice, strange := "", false
 	eachMember(obj, func(key, value []byte) {
-		for _, f := range o.flat[string(key)] {
+		fields, ok := o.flat[string(key)]
+		strange = strange || !ok && !o.others[string(key)]
+		for _, f := range fields {
+			if r.cells[f].kind != absent {
+				twice = string(key)
+			}
 			r.cells[f] = jsonCell(value)
 		}
 	})
+	if twice != "" {
+		return &badRow{"the key " + printable(twice) + " stands twice in it"}
+	}
+	if strange && len(o.others) < maxOthers {
+		o.meet(r.line, obj)
+	}
 	for _, c := range o.nested {
 		if value, ok := findPath(obj, c.path); ok {
 			r.cells[c.field] = jsonCell(value)
@@ -41,8 +57,31 @@ func (o *objectReader) fill(r *row, obj []byte) error {
 	return nil
 }
 
-func (o *objectReader) makePlan(obj []byte) error {
-	var names []string
+// maxOthers bounds how many keys are remembered: past it keys are data.
+const maxOthers = 1000
+
+// meet remembers the keys of an object that no field is read from, and says so
+// of one that is nearly a field's: a figure that a single row misspells would
+// be missing in silence.
+func (o *objectReader) meet(line int64, obj []byte) {
+	names := namesIn(obj)
+	for _, name := range names {
+		if o.flat[name] != nil || o.others[name] || len(o.others) == maxOthers {
+			continue
+		}
+		o.others[name] = true
+		if _, known := fieldNamed(name); known || slices.Contains(o.plan.unused, name) || slices.ContainsFunc(o.nested, func(c column) bool { return c.path[0] == name || c.path.String() == name }) {
+			continue
+		}
+		if near := meant(name, names); near != "" && o.told < keptBadLines {
+			o.told++
+			o.plan.notes = append(o.plan.notes, fmt.Sprintf("key %s, first in row %d, is not used; did you mean %s?", printable(name), line, near))
+		}
+	}
+}
+
+// namesIn lists the keys of an object, each once.
+func namesIn(obj []byte) (names []string) {
 	seen := map[string]bool{}
 	eachMember(obj, func(key, _ []byte) {
 		if name := string(key); !seen[name] {
@@ -50,6 +89,11 @@ func (o *objectReader) makePlan(obj []byte) error {
 			names = append(names, name)
 		}
 	})
+	return names
+}
+
+func (o *objectReader) makePlan(obj []byte) error {
+	names := namesIn(obj)
 	p, err := o.bind(names)
 	if e, ok := errors.AsType[*NoTimeError](err); ok {
 		if o.noTime == nil {
@@ -61,6 +105,7 @@ func (o *objectReader) makePlan(obj []byte) error {
 		return err
 	}
 	o.plan, o.noTime = p, nil
+	o.others = make(map[string]bool)
 	o.flat = make(map[string][]Field)
 	for _, c := range p.columns {
 		if len(c.path) == 1 {

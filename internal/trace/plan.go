@@ -42,17 +42,39 @@ func (o *Options) bind(file string, names []string) (*plan, error) {
 	if err := p.findTime(file, mapped, names); err != nil {
 		return nil, err
 	}
+	if err := p.checkKind(o.Map); err != nil {
+		return nil, err
+	}
 	p.findRest(mapped, names)
 	return p, nil
 }
 
 // bindPoints makes the plan for a Prometheus answer, whose time needs no
 // finding.
-func (o *Options) bindPoints(names []string) *plan {
+func (o *Options) bindPoints(names []string) (*plan, error) {
 	p := &plan{}
 	p.set(FieldT, Path{"t"}, false, Milliseconds, true) // model.Time counts milliseconds
+	if err := p.checkKind(o.Map); err != nil {
+		return nil, err
+	}
 	p.findRest(o.mapped(), names)
-	return p
+	return p, nil
+}
+
+// checkKind refuses a mapped field that rows of the plan's kind do not have:
+// it would be left out in silence.
+func (p *plan) checkKind(maps []Mapping) error {
+	for _, m := range maps {
+		of := fieldTable[m.Field].of
+		if p.kind == Unknown || m.Field >= numRead || of == Unknown || of == p.kind || m.Field == FieldTS || m.Field == FieldT {
+			continue
+		}
+		e := &MappingError{Text: m.String()}
+		e.Msg = fmt.Sprintf("%s is a figure of %s, and the rows are %s, by their time (%s)", m.Field, of, p.kind, p.time)
+		e.Advice = "a request has ts, a window has t and total: map the time as the one or the other"
+		return e
+	}
+	return nil
 }
 
 func (o *Options) mapped() map[Field]Mapping {
@@ -112,8 +134,11 @@ func (p *plan) findTime(file string, mapped map[Field]Mapping, names []string) e
 		p.set(FieldTS, ts.Path, true, ts.Unit, true)
 	case slices.Contains(names, "t") && (counted || !slices.Contains(names, "ts")):
 		p.set(FieldT, Path{"t"}, false, NoUnit, counted)
-	case slices.Contains(names, "ts"):
+	case slices.Contains(names, "ts") && (!counted || ofRequest(names)):
 		p.set(FieldTS, Path{"ts"}, false, NoUnit, true)
+		if counted {
+			p.notes = append(p.notes, file+": rows with ts are requests, and their total is not used; --map t=ts would read them as windows, --map ts=ts settle it")
+		}
 	default:
 		return p.guessTime(file, names, counted, mapped)
 	}
@@ -190,8 +215,19 @@ func (p *plan) findUnused(names []string) {
 			continue
 		}
 		p.unused = append(p.unused, n)
-		if near := suggest(n, fieldNames()); near != "" && len(n) > 3 && !slices.Contains(names, near) {
+		if near := meant(n, names); near != "" {
 			p.notes = append(p.notes, fmt.Sprintf("column %s is not used; did you mean %s?", printable(n), near))
 		}
 	}
+}
+
+// meant returns the field that a name which none has was meant to be, "" where
+// none is near or the field is among the names as well. A byte that was damaged
+// into invalid UTF-8 counts as one.
+func meant(name string, names []string) string {
+	near := suggest(strings.ReplaceAll(name, "\uFFFD", "?"), fieldNames())
+	if len(name) <= 3 || slices.Contains(names, near) {
+		return ""
+	}
+	return near
 }

@@ -26,7 +26,7 @@ const maxAnswer = 256 << 20
 type answerReader struct {
 	r      *bufio.Reader
 	stem   string
-	bind   func(names []string) *plan
+	bind   func(names []string) (*plan, error)
 	note   func(format string, args ...any)
 	plan   *plan
 	series []series
@@ -109,6 +109,9 @@ func (a *answerReader) load() error {
 		names = append(names, a.stem)
 	}
 	for _, s := range matrix {
+		if s.Metric == nil {
+			return errors.New("the Prometheus answer has a series without its labels (metric)")
+		}
 		a.series = append(a.series, series{s.Metric, s.Values})
 		for name := range s.Metric {
 			if !slices.Contains(names, string(name)) {
@@ -158,7 +161,10 @@ func (a *answerReader) parse(body []byte) (model.Matrix, error) {
 // settle makes the plan: the time, the figure that the values are, and the
 // labels that say which arm a series is.
 func (a *answerReader) settle(names []string) error {
-	p := a.bind(names)
+	p, err := a.bind(names)
+	if err != nil {
+		return err
+	}
 	values := 0
 	p.columns = slices.DeleteFunc(p.columns, func(c column) bool {
 		switch c.field {

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -69,6 +70,7 @@ type feed struct {
 
 	pointless *NoCountsError // rows with times and nothing else
 	empty     []string       // files without anything in them
+	foreign   int64          // rows with bytes that are not UTF-8
 }
 
 func newFeed(opt Options) *feed {
@@ -133,6 +135,13 @@ func (f *feed) readerOf(format format, src *source, run *fileRun) rowReader {
 		}
 		return use(p), nil
 	}
+	bindPoints := func(names []string) (*plan, error) {
+		p, err := f.opt.bindPoints(names)
+		if err != nil {
+			return nil, err
+		}
+		return use(p), nil
+	}
 	switch format {
 	case formatJSONL:
 		return &jsonlReader{lines: newLineReader(src.text), objectReader: objectReader{bind: bind}}
@@ -140,7 +149,7 @@ func (f *feed) readerOf(format format, src *source, run *fileRun) rowReader {
 		return newArrayReader(src.text, bind)
 	case formatAnswer:
 		note := func(format string, args ...any) { f.note(run.name+": "+format, args...) }
-		return &answerReader{r: src.text, stem: stem(src.name), bind: func(names []string) *plan { return use(f.opt.bindPoints(names)) }, note: note}
+		return &answerReader{r: src.text, stem: stem(src.name), bind: bindPoints, note: note}
 	}
 	return &csvReader{lines: newLineReader(src.text), bind: bind}
 }
@@ -229,6 +238,9 @@ func (f *feed) take(run *fileRun, r *row) error {
 	}
 	if t < run.latest {
 		f.data.OutOfOrder++
+	}
+	if !utf8.Valid(r.raw) {
+		f.foreign++
 	}
 	run.latest = max(run.latest, t)
 	return nil
@@ -363,6 +375,15 @@ func (f *feed) summarise() {
 	}
 	if d.Identical > 0 {
 		f.note("identical rows without user_id or conversation_id may be different requests")
+	}
+	if d.Kind == Records {
+		f.records.arms.notes(f)
+	} else {
+		f.windows.arms.notes(f)
+	}
+	f.noteCount(f.foreign, "1 row has bytes that are not UTF-8: read as U+FFFD", "%d rows have bytes that are not UTF-8: read as U+FFFD")
+	if d.Kind == Records && f.opt.InputSpan > 0 {
+		f.note("--input-span is not used: it is the length of windows, and these rows are requests")
 	}
 	if d.LeftOut > 0 {
 		others := list(slices.Concat(f.records.arms.others, f.windows.arms.others))

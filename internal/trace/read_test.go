@@ -136,6 +136,16 @@ func TestNamesAndUnitsAreMapped(t *testing.T) {
 	}
 }
 
+func TestADamagedJSONCellIsABadLine(t *testing.T) {
+	text := "ts,meta\n2026-05-04T00:00:00Z,\"{\"\"version\"\":\"\"v7\"\"\"\n2026-05-04T00:00:00Z,\n2026-05-04T00:00:00Z,{}\n"
+	opt := options(t, "version=meta.version")
+	opt.MaxBad = anyBad
+	d := mustRead(t, text, opt)
+	if d.Bad != 1 || d.Good != 2 || !strings.Contains(d.BadLines[0].Message, "is not JSON") {
+		t.Errorf("%+v", d)
+	}
+}
+
 func TestAPathLeadsIntoAJSONCell(t *testing.T) {
 	d := mustRead(t, "ts,meta\n2026-05-04T00:00:00Z,\"{\"\"version\"\":\"\"v7\"\",\"\"took\"\":12}\"\n", options(t, "version=meta.version,latency_ms=meta.took"))
 	wantTable(t, d, "2026-05-04T00:00:00Z,v7,1,,,,,,,12")
@@ -168,8 +178,8 @@ func TestNothingIsInventedWhereFiguresAreMissing(t *testing.T) {
 			`{"ts":"` + at + `0Z","latency_ms":null}` + "\n" + `{"ts":"` + at + `1Z","latency_ms":7}`, "2026-05-04T00:00:00Z,all,2,,,,,,,7"},
 		"cost zero is a cost": {`{"ts":"` + at + `0Z","cost_usd":0}`, "2026-05-04T00:00:00Z,all,1,,,,,,0,"},
 		"numbers in strings":  {`{"ts":"` + at + `0Z","latency_ms":"7.5","solved":"true"}`, "2026-05-04T00:00:00Z,all,1,1,1,,,,,7.5"},
-		"the last duplicate key wins": {
-			`{"ts":"` + at + `0Z","latency_ms":1,"latency_ms":2}`, "2026-05-04T00:00:00Z,all,1,,,,,,,2"},
+		"a key twice that no field is read from": {
+			`{"ts":"` + at + `0Z","x":1,"x":2}`, "2026-05-04T00:00:00Z,all,1,,,,,,,"},
 		"status does not make a record unsolved": {
 			`{"ts":"` + at + `0Z","status":"error","solved":true}`, "2026-05-04T00:00:00Z,all,1,1,1,,,,,"},
 	} {
@@ -212,6 +222,8 @@ func TestBadLinesAreCountedWithTheirReason(t *testing.T) {
 		`{"ts":"2026-05-04T00:00:00Z","latency_ms":1e399}`:           "latency_ms \"1e399\" is out of range",
 		`{"ts":"2026-05-04T00:00:00Z","cost_usd":-0.1}`:              `cost_usd "-0.1" is negative`,
 		`{"ts":"2026-05-04T00:00:00Z","cost_usd":1e9}`:               "more than a million dollars",
+		`{"ts":"2026-05-04T00:00:00Z","cost_usd":1e-10}`:             "less than a billionth of a dollar",
+		`{"ts":"2026-05-04T00:00:00Z","solved":true,"solved":false}`: "the key solved stands twice in it",
 		`{"ts":"2026-05-04T00:00:00Z","solved":0.5}`:                 `solved "0.5" is neither true nor false`,
 		`{"ts":"2026-05-04T00:00:00Z","solved":{}}`:                  "solved is an object or an array",
 		`{"ts":"2026-05-04T00:00:00Z","violation":"maybe"}`:          `violation "maybe" is neither`,
@@ -378,7 +390,21 @@ func TestArms(t *testing.T) {
 			if c.left > 0 && !noted(d, "left out (v") {
 				t.Errorf("%q", d.Notes)
 			}
+			if noted(d, "no row is of") || noted(d, "names no arm") {
+				t.Errorf("%q", d.Notes)
+			}
 		})
+	}
+	d := mustRead(t, "ts,version\n2026-05-04T00:00:00Z,Stable\n2026-05-04T00:00:00Z,stable\n2026-05-04T00:00:00Z,canery\n2026-05-04T00:00:00Z,\n", Options{})
+	if !noted(d, "Stable is an arm of its own and not stable") || !noted(d, "say --arm canary=canery") || noted(d, "stable is an arm of its own and not canary") || len(d.Notes) != 3 {
+		t.Errorf("%q", d.Notes)
+	}
+	if d = mustRead(t, "t,version,total,span\n2026-05-04T00:00:00Z,stabel,1,1m\n2026-05-04T00:00:00Z,,1,1m\n", options(t, "", "all")); len(d.Notes) > 0 {
+		t.Errorf("%q", d.Notes)
+	}
+	d = mustRead(t, text, options(t, "", "stable=v1", "canary=v9"))
+	if !noted(d, "no row is of v9, which --arm says is canary") || noted(d, "no row is of v1") {
+		t.Errorf("%q", d.Notes)
 	}
 }
 
@@ -512,8 +538,58 @@ func TestAMappedColumnThatIsNotThereIsSaid(t *testing.T) {
 	if !noted(d, "solvd is not used; did you mean solved?") || !slices.Equal(d.Unused, []string{"solvd"}) {
 		t.Errorf("%q %q", d.Notes, d.Unused)
 	}
+	d = mustRead(t, recordLines+"{\"ts\":\"2026-05-04T00:00:00Z\",\"wersion\":\"stable\",\"s\xf5lved\":true,\"tokens\":5,\"scene\":\"x\"}", Options{})
+	if !noted(d, "key wersion, first in row 5, is not used; did you mean version?") || !noted(d, "did you mean solved?") || !noted(d, "1 row has bytes that are not UTF-8") {
+		t.Errorf("%q", d.Notes)
+	}
+	if !noted(d, "1 row names no arm, beside rows that do") || noted(d, "tokens") || noted(d, "scene") {
+		t.Errorf("%q", d.Notes)
+	}
+	d = mustRead(t, "ts,s\xf5lved,x\n2026-05-04T00:00:00Z,1,1\n", Options{})
+	if !noted(d, "did you mean solved?") {
+		t.Errorf("%q", d.Notes)
+	}
 	d = mustRead(t, `{"ts":"2026-05-04T00:00:00Z","took_s":5}`, options(t, "latency_ms=took_s"))
 	if !noted(d, "took_s is taken as milliseconds though its name says otherwise") {
+		t.Errorf("%q", d.Notes)
+	}
+}
+
+func TestAFieldOfTheOtherKindIsNeverLeftOutInSilence(t *testing.T) {
+	for _, c := range []struct{ text, maps, want string }{
+		{"a,b\n2026-05-04T00:00:00Z,5\n", "ts=a,total=b", "total is a figure of windows, and the rows are records, by their time (ts)"},
+		{"a,b,c\n2026-05-04T00:00:00Z,5,1\n", "t=a,total=b,violation=c", "violation is a figure of records, and the rows are windows, by their time (t)"},
+		{"time,b\n2026-05-04T00:00:00Z,5\n", "violations=b", "violations is a figure of windows"},
+		{`{"a":"2026-05-04T00:00:00Z","b":5}`, "ts=a,p99_ms=b", "p99_ms is a figure of windows"},
+		{fmt.Sprintf(answerOf, `{"metric":{},"values":[[1777852860,"10"]]}`), "total=value,latency_ms=x", "latency_ms is a figure of records"},
+	} {
+		_, err := read(c.text, options(t, c.maps))
+		if e, ok := errors.AsType[*MappingError](err); !ok || !strings.Contains(e.Error(), c.want) || e.Hint() == "" {
+			t.Errorf("%q %s: %v, want %s", c.text, c.maps, err, c.want)
+		}
+	}
+	windows := "ts,total\n2026-05-04T00:00:00Z,26\n2026-05-04T00:01:00Z,25\n"
+	d := mustRead(t, windows, Options{})
+	wantTable(t, d, "2026-05-04T00:00:00Z,all,26,,,,,,,", "2026-05-04T00:01:00Z,all,25,,,,,,,")
+	if !noted(d, "--map t=ts would settle it") {
+		t.Errorf("%q", d.Notes)
+	}
+	wantTable(t, mustRead(t, windows, options(t, "ts=ts")), "2026-05-04T00:00:00Z,all,1,,,,,,,", "2026-05-04T00:01:00Z,all,1,,,,,,,")
+	d = mustRead(t, "ts,requests,solved\n2026-05-04T00:00:00Z,26,20\n", Options{Map: options(t, "total=requests").Map, InputSpan: time.Minute})
+	wantTable(t, d, "2026-05-04T00:00:00Z,all,26,26,20,,,,,")
+	d = mustRead(t, "ts,total,latency_ms\n2026-05-04T00:00:00Z,812,5\n", Options{InputSpan: time.Minute})
+	wantTable(t, d, "2026-05-04T00:00:00Z,all,1,,,,,,,5")
+	if !noted(d, "their total is not used") || !noted(d, "--input-span is not used") {
+		t.Errorf("%q", d.Notes)
+	}
+}
+
+func TestWindowsFurtherApartThanTheirSpanAreSaid(t *testing.T) {
+	text := "t,total\n2026-05-04T00:00:00Z,26\n2026-05-04T00:05:00Z,25\n"
+	if d := mustRead(t, text, Options{InputSpan: time.Minute}); !noted(d, "the windows are at least 5m apart, and --input-span says 1m") {
+		t.Errorf("%q", d.Notes)
+	}
+	if d := mustRead(t, text, Options{InputSpan: 5 * time.Minute}); len(d.Notes) > 0 {
 		t.Errorf("%q", d.Notes)
 	}
 }

@@ -79,7 +79,10 @@ func (r *row) count(f Field) (v int64, fig figure, err error) {
 		return 0, fig, err
 	}
 	v, ok := n.whole()
+	_, fits := n.floor(0)
 	switch {
+	case !fits:
+		return 0, fig, badField(f, "%s is too large for a count", quote(r.cells[f].text))
 	case !ok:
 		return 0, fig, badField(f, "%s is not a whole number", quote(r.cells[f].text))
 	case v < 0:

@@ -17,6 +17,9 @@ import (
 
 const (
 	bufferSize = 256 << 10
+	// maxZstdWindow is the most that unpacking zstd may hold; `zstd --long`
+	// stays within it.
+	maxZstdWindow = 128 << 20
 	// stdinName is standard input among the paths.
 	stdinName = "-"
 )
@@ -40,9 +43,9 @@ func open(ctx context.Context, name string, stdin io.Reader, progress func(int64
 	s := &source{name: name}
 	r := stdin
 	if name != stdinName {
-		f, err := os.Open(name)
+		f, err := unlessDone(ctx, func() (*os.File, error) { return os.Open(name) }) // of a named pipe: when somebody writes
 		if err != nil {
-			return nil, &InputError{File: name, Err: bare(err)}
+			return nil, s.fail(err)
 		}
 		s.close = append(s.close, func() { f.Close() })
 		if info, err := f.Stat(); err == nil && info.IsDir() {
@@ -54,7 +57,7 @@ func open(ctx context.Context, name string, stdin io.Reader, progress func(int64
 	if r == nil {
 		return nil, &InputError{File: name, Msg: "there is no standard input"}
 	}
-	raw := bufio.NewReaderSize(&meter{ctx: ctx, r: r, progress: progress}, bufferSize)
+	raw := bufio.NewReaderSize(newMeter(ctx, r, progress), bufferSize)
 	if err := s.decompress(raw); err != nil {
 		s.Close()
 		return nil, err
@@ -86,7 +89,7 @@ func (s *source) decompress(raw *bufio.Reader) error {
 		}
 		s.text = bufio.NewReaderSize(z, bufferSize)
 	case isZstd(head):
-		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(128<<20))
+		z, err := zstd.NewReader(raw, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(maxZstdWindow))
 		if err != nil {
 			return s.fail(err)
 		}
@@ -116,6 +119,8 @@ func (s *source) fail(err error) error {
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Msg, e.Err = "cut off: the compressed data ends too early", nil
+	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+		e.Msg, e.Err, e.Advice = fmt.Sprintf("needs more than %d MiB to unpack", maxZstdWindow>>20), nil, "unpack it with zstd --long=31, or compress without --long"
 	case isDamage(err):
 		e.Msg = "the compressed data is damaged"
 	}
@@ -123,7 +128,7 @@ func (s *source) fail(err error) error {
 }
 
 func isDamage(err error) bool {
-	for _, d := range []error{gzip.ErrHeader, gzip.ErrChecksum, zstd.ErrCRCMismatch, zstd.ErrMagicMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig, zstd.ErrWindowSizeExceeded} {
+	for _, d := range []error{gzip.ErrHeader, gzip.ErrChecksum, zstd.ErrCRCMismatch, zstd.ErrMagicMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig} {
 		if errors.Is(err, d) {
 			return true
 		}
@@ -136,19 +141,63 @@ type meter struct {
 	ctx      context.Context
 	r        io.Reader
 	progress func(int64)
-	n        int64
+	// aside is where a read of anything but a regular file goes first: a
+	// terminal or a pipe may keep it waiting beyond the context's end, and
+	// what then arrives must not land in the caller's buffer.
+	aside []byte
+}
+
+func newMeter(ctx context.Context, r io.Reader, progress func(int64)) *meter {
+	m := &meter{ctx: ctx, r: r, progress: progress}
+	if f, ok := r.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && (info.Mode().IsRegular() || info.IsDir()) {
+			return m
+		}
+	}
+	m.aside = make([]byte, bufferSize)
+	return m
 }
 
 func (m *meter) Read(p []byte) (int, error) {
 	if err := m.ctx.Err(); err != nil {
 		return 0, err
 	}
-	n, err := m.r.Read(p)
-	m.n += int64(n)
+	n, err := m.read(p)
 	if m.progress != nil {
 		m.progress(int64(n))
 	}
 	return n, err
+}
+
+func (m *meter) read(p []byte) (int, error) {
+	if m.aside == nil {
+		return m.r.Read(p)
+	}
+	into := m.aside[:min(len(p), len(m.aside))]
+	n, err := unlessDone(m.ctx, func() (int, error) { return m.r.Read(into) })
+	return copy(p, into[:n]), err
+}
+
+// unlessDone returns what f returns, or the context's error as soon as the
+// context is done. f then runs on until the world lets it go; its result is
+// lost.
+func unlessDone[T any](ctx context.Context, f func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		v, err := f()
+		done <- result{v, err}
+	}()
+	select {
+	case r := <-done:
+		return r.value, r.err
+	case <-ctx.Done():
+		var none T
+		return none, ctx.Err()
+	}
 }
 
 // format is how a file's rows are written.

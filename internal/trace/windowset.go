@@ -286,6 +286,7 @@ func (row *windowRow) join(o *windowRow) {
 // settlePoints checks the windows that were joined from Prometheus answers,
 // now that all their figures are there.
 func (s *windowSet) settlePoints(f *feed) error {
+	s.at = nil // no more rows are kept; a year of minutes is half a million of them
 	s.sort()
 	s.step = s.smallestStep() // before points without a figure are dropped
 	kept := s.rows[:0]
@@ -339,6 +340,7 @@ func (s *windowSet) finish(f *feed) error {
 	if s.opt.Span > 0 || s.opt.MergeArms || s.opt.SumDuplicates {
 		return s.merge()
 	}
+	d.Windows = slices.Grow(d.Windows, len(s.rows))
 	for _, row := range s.rows {
 		d.Windows = append(d.Windows, row.w)
 	}
@@ -352,6 +354,9 @@ func (s *windowSet) finish(f *feed) error {
 func (s *windowSet) giveSpans(f *feed) error {
 	step, span := s.step, s.opt.InputSpan
 	said, bare := false, false
+	if span > 0 && step > span && slices.ContainsFunc(s.rows, func(row windowRow) bool { return row.w.Span == 0 }) {
+		f.note("the windows are at least %s apart, and --input-span says %s: there is a gap after each; is it right?", FormatSpan(step), FormatSpan(span))
+	}
 	for i := range s.rows {
 		row := &s.rows[i]
 		if row.bare {
