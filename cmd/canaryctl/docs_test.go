@@ -67,7 +67,7 @@ func TestDocumentsShowWhatHappens(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Chdir(t.TempDir())
-	if err := os.CopyFS("samples", os.DirFS(samples)); err != nil {
+	if err := os.CopyFS(filepath.Join("testdata", "samples"), os.DirFS(samples)); err != nil {
 		t.Fatal(err)
 	}
 	for _, b := range blocks {

@@ -11,7 +11,9 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -76,10 +78,10 @@ func (app *App) report(err error) ExitCode {
 	}
 	e, typed := errors.AsType[*Error](err)
 	if !typed || e.Err != nil {
-		fmt.Fprintf(app.Stderr, "canaryctl: error: %v\n", err)
+		app.tell("error: " + err.Error())
 	}
 	if typed && e.Hint != "" {
-		fmt.Fprintf(app.Stderr, "canaryctl: hint: %s\n", e.Hint)
+		app.tell("hint: " + e.Hint)
 	}
 	return codeOf(err)
 }
@@ -89,13 +91,24 @@ func isBrokenPipe(err error) bool { return errors.Is(err, syscall.EPIPE) }
 // say prints a line of the conversation, unless --quiet.
 func (app *App) say(format string, args ...any) {
 	if !app.global.Quiet {
-		fmt.Fprintf(app.Stderr, "canaryctl: "+format+"\n", args...)
+		app.tell(fmt.Sprintf(format, args...))
 	}
 }
 
 // warn prints a warning; --quiet does not silence it.
 func (app *App) warn(format string, args ...any) {
-	fmt.Fprintf(app.Stderr, "canaryctl: warning: "+format+"\n", args...)
+	app.tell("warning: " + fmt.Sprintf(format, args...))
+}
+
+// tell writes a line of the conversation. What would steer the terminal, as
+// file names may, is shown as U+FFFD.
+func (app *App) tell(text string) {
+	fmt.Fprintf(app.Stderr, "canaryctl: %s\n", strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text))
 }
 
 // wantOutput checks -o against the formats that a command has; the first is
@@ -109,18 +122,7 @@ func (app *App) wantOutput(formats ...string) (string, error) {
 			return f, nil
 		}
 	}
-	return "", usage(fmt.Errorf("this command has no output %q", app.global.Output), fmt.Sprintf("it has -o %s", join(formats)))
-}
-
-func join(words []string) string {
-	out := ""
-	for i, w := range words {
-		if i > 0 {
-			out += "|"
-		}
-		out += w
-	}
-	return out
+	return "", usage(fmt.Errorf("this command has no output %q", app.global.Output), "it has -o "+strings.Join(formats, "|"))
 }
 
 // newRootCmd puts the commands together.

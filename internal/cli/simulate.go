@@ -291,6 +291,9 @@ func (o *simulateOptions) batch(ctx context.Context, r *feedRun) ([]report.Expec
 // compare replays the same feed under two configurations.
 func (o *simulateOptions) compare(ctx context.Context, r *feedRun) error {
 	other, err := o.app.loadConfigFile(o.Against)
+	if e, ok := errors.AsType[*Error](err); ok && e.Err != nil {
+		e.Hint = "--against names another canary.yaml"
+	}
 	if err != nil {
 		return err
 	}

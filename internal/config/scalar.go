@@ -11,6 +11,7 @@ import (
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/canaryctl/canaryctl/internal/diag"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -102,7 +103,7 @@ func (k *key) wordOf(n *yaml.Node) (typed, *mistake) {
 		}
 	}
 	m := &mistake{ruleUnknownWord, fmt.Sprintf("%s is none of %s", said(n), listing(k.words)), ""}
-	if w := nearest(n.Value, k.words); w != "" {
+	if w := diag.Nearest(n.Value, k.words); w != "" {
 		m.hint = fmt.Sprintf("did you mean %q?", w)
 	}
 	return typed{}, m

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
 // walk checks the tree below n against the table and keeps every value that is
@@ -302,7 +304,7 @@ func (d *document) unknownKey(s *spec, path string, k *yaml.Node) {
 		names = s.words
 	}
 	hint := ""
-	if near := nearest(k.Value, names); near != "" {
+	if near := diag.Nearest(k.Value, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if home := homeOf(k.Value); home != "" {
 		hint = "it belongs under " + home

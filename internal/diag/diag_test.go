@@ -35,6 +35,16 @@ func TestRender(t *testing.T) {
 			"f:1:5: m [r]\n  1 | e\u0301: x\n    |    ^\n",
 		},
 		{
+			"a vowel of Hangul joins the letter before it", "\u1112\u1161: x\n",
+			Finding{File: "f", Line: 1, Col: 5, EndCol: 6, Rule: "r", Message: "m"},
+			"f:1:5: m [r]\n  1 | \u1112\u1161: x\n    |     ^\n",
+		},
+		{
+			"symbols and emoji of any block take two", "⌚✅❤🟢🩷: x\n",
+			Finding{File: "f", Line: 1, Col: 8, EndCol: 9, Rule: "r", Message: "m"},
+			"f:1:8: m [r]\n  1 | ⌚✅❤🟢🩷: x\n    |            ^\n",
+		},
+		{
 			"tabs take one", "a:\tb\n",
 			Finding{File: "f", Line: 1, Col: 4, EndCol: 5, Rule: "r", Message: "m"},
 			"f:1:4: m [r]\n  1 | a: b\n    |    ^\n",
@@ -51,8 +61,8 @@ func TestRender(t *testing.T) {
 		},
 		{
 			"control characters cannot move the cursor", "a: \x1b[2J\n",
-			Finding{File: "f", Line: 1, Col: 1, Rule: "r", Message: "x\x1b[2J"},
-			"f:1:1: x\ufffd[2J [r]\n  1 | a: \ufffd[2J\n    | ^\n",
+			Finding{File: "f\x1b", Line: 1, Col: 1, Rule: "r", Message: "x\x1b[2J"},
+			"f\ufffd:1:1: x\ufffd[2J [r]\n  1 | a: \ufffd[2J\n    | ^\n",
 		},
 		{
 			"carriage return and byte order mark are no text", "\ufeffa: 1\r\n",
@@ -80,15 +90,40 @@ func TestRender(t *testing.T) {
 }
 
 func TestLongLinesAreCropped(t *testing.T) {
-	src := strings.Repeat("a", 500) + "BAD" + strings.Repeat("c", 500)
-	text := Finding{File: "f", Line: 1, Col: 501, EndCol: 504, Rule: "r", Message: "m"}.Render([]byte(src))
-	lines := strings.Split(text, "\n")
-	if len(lines[1]) > maxSourceWidth+20 {
-		t.Errorf("shown %d wide", len(lines[1]))
+	tests := []struct{ name, before, bad, after string }{
+		{"narrow", strings.Repeat("a", 500), "BAD", strings.Repeat("c", 500)},
+		{"wide", strings.Repeat("世界", 250), "悪い", strings.Repeat("語", 500)},
+		{"at the beginning", "", "BAD", strings.Repeat("c", 500)},
+		{"at the end", strings.Repeat("世", 500), "BAD", ""},
+		{"combining", strings.Repeat("e\u0301", 500), "BAD", strings.Repeat("e\u0301", 500)},
 	}
-	at := strings.IndexByte(lines[2], '^')
-	if got := lines[1][at : at+3]; got != "BAD" || !strings.HasSuffix(lines[2], "^~~") {
-		t.Errorf("the caret is under %q:\n%s", got, text)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			col := utf8.RuneCountInString(tt.before) + 1
+			f := Finding{File: "f", Line: 1, Col: col, EndCol: col + utf8.RuneCountInString(tt.bad), Rule: "r", Message: "m"}
+			text := f.Render([]byte(tt.before + tt.bad + tt.after))
+			lines := strings.Split(text, "\n")
+			shown := strings.TrimPrefix(lines[1], "  1 | ")
+			if w := width(strings.Trim(shown, ".")); w > maxSourceWidth || w < maxSourceWidth-1 {
+				t.Errorf("shown %d wide", w)
+			}
+			at := strings.IndexByte(lines[2], '^')
+			if pad, ok := strings.CutSuffix(lines[2], "^"+strings.Repeat("~", width(tt.bad)-1)); !ok || !strings.Contains(lines[1], tt.bad) ||
+				width(lines[1][:strings.Index(lines[1], tt.bad)]) != at || len(pad) != at {
+				t.Errorf("the caret is not under %q:\n%s", tt.bad, text)
+			}
+		})
+	}
+}
+
+// TestWideRangesAreInOrder: they are searched by halving.
+func TestWideRangesAreInOrder(t *testing.T) {
+	last := rune(0)
+	for _, r := range wide {
+		if r[0] <= last || r[1] < r[0] {
+			t.Errorf("%#x to %#x after %#x", r[0], r[1], last)
+		}
+		last = r[1]
 	}
 }
 

@@ -69,7 +69,7 @@ func (f Finding) String() string {
 	if f.Severity == Warning {
 		kind = "warning: "
 	}
-	return fmt.Sprintf("%s:%d:%d: %s%s [%s]", f.File, f.Line, f.Col, kind, printable(f.Message), f.Rule)
+	return fmt.Sprintf("%s:%d:%d: %s%s [%s]", printable(f.File), f.Line, f.Col, kind, printable(f.Message), f.Rule)
 }
 
 // List is a number of findings, in the order in which they were made until

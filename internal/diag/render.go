@@ -54,7 +54,7 @@ func (f Finding) snippet(b *strings.Builder, line string) {
 	runes := []rune(line)
 	from := min(max(f.Col-1, 0), len(runes))
 	to := min(max(f.EndCol-1, from+1), max(len(runes), from+1))
-	first, last := crop(runes, from, to)
+	first, last := crop(runes, from)
 	to = min(to, last)
 	before := show(runes[first:from])
 	mark := 1
@@ -76,15 +76,26 @@ func (f Finding) snippet(b *strings.Builder, line string) {
 	fmt.Fprintf(b, "%s | %s^%s\n", gutter, strings.Repeat(" ", pad), strings.Repeat("~", mark-1))
 }
 
-// crop returns the part of a line to show so that it holds the marked text's
-// beginning and is not wider than maxSourceWidth.
-func crop(line []rune, from, to int) (first, last int) {
-	if len(line) <= maxSourceWidth {
+// crop returns the part of a line to show, of at most maxSourceWidth columns,
+// with the rune at from in it: a third of the room before, the rest behind.
+func crop(line []rune, from int) (first, last int) {
+	if width(string(line)) <= maxSourceWidth {
 		return 0, len(line)
 	}
-	first = max(0, min(from-maxSourceWidth/3, len(line)-maxSourceWidth))
-	last = min(len(line), first+maxSourceWidth)
-	return first, max(last, min(to, first+maxSourceWidth))
+	before := func(first, room int) (int, int) {
+		for first > 0 && runeWidth(line[first-1]) <= room {
+			first--
+			room -= runeWidth(line[first])
+		}
+		return first, room
+	}
+	first, left := before(from, maxSourceWidth/3)
+	room := maxSourceWidth*2/3 + left
+	for last = from; last < len(line) && runeWidth(line[last]) <= room; last++ {
+		room -= runeWidth(line[last])
+	}
+	first, _ = before(first, room)
+	return first, last
 }
 
 // Line returns line n (from 1) of src without its line break and without a byte

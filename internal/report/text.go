@@ -87,9 +87,9 @@ func (s *Simulation) shares(b *strings.Builder) {
 		recorded = fmt.Sprintf("%.3g %%", s.Recorded.Share*100)
 	}
 	var most release.Weight
-	for _, st := range s.Outcome.Steps {
-		if st.Weight.Above(most) {
-			most = st.Weight
+	for i := range s.Outcome.Moves {
+		if w := s.Outcome.Moves[i].Weight; w.Above(most) {
+			most = w
 		}
 	}
 	how := "the windows are taken as they are"
@@ -275,8 +275,8 @@ func (s *Simulation) person(r *simulate.Rollback) (string, bool) {
 		from, served = o.Start.Add(time.Duration(*o.BadFrom)*time.Minute), r.SinceBad.Requests
 	}
 	took := r.T.Add(o.Span).Sub(from)
-	if took <= 0 || served == 0 {
-		return "", false
+	if took <= 0 || took > noticed*time.Minute || served == 0 {
+		return "", false // people might have been faster, or there was nothing to notice
 	}
 	n := float64(served) / took.Minutes() * noticed
 	unit := math.Pow(10, math.Max(math.Floor(math.Log10(n))-1, 0))

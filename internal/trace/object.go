@@ -32,20 +32,16 @@ func (o *objectReader) fill(r *row, obj []byte) error {
 			return err
 		}
 	}
-	twice, strange := "", false
+	twice, strange := false, false
 	eachMember(obj, func(key, value []byte) {
 		fields, ok := o.flat[string(key)]
 		strange = strange || !ok && !o.others[string(key)]
 		for _, f := range fields {
-			if r.cells[f].kind != absent {
-				twice = string(key)
-			}
-			r.cells[f] = jsonCell(value)
+			twice = twice || r.cells[f].kind != absent
+			r.cells[f] = jsonCell(value) // of two the last one, as everywhere in JSON
 		}
 	})
-	if twice != "" {
-		return &badRow{"the key " + printable(twice) + " stands twice in it"}
-	}
+	r.twice = twice
 	if strange && len(o.others) < maxOthers {
 		o.meet(r.line, obj)
 	}

@@ -71,6 +71,7 @@ type feed struct {
 	pointless *NoCountsError // rows with times and nothing else
 	empty     []string       // files without anything in them
 	foreign   int64          // rows with bytes that are not UTF-8
+	twice     int64          // rows in which a field stood more than once
 }
 
 func newFeed(opt Options) *feed {
@@ -242,6 +243,9 @@ func (f *feed) take(run *fileRun, r *row) error {
 	if !utf8.Valid(r.raw) {
 		f.foreign++
 	}
+	if r.twice {
+		f.twice++
+	}
 	run.latest = max(run.latest, t)
 	return nil
 }
@@ -381,6 +385,7 @@ func (f *feed) summarise() {
 	} else {
 		f.windows.arms.notes(f)
 	}
+	f.noteCount(f.twice, "1 row has a key twice: the last one counts", "%d rows have a key twice: the last one counts")
 	f.noteCount(f.foreign, "1 row has bytes that are not UTF-8: read as U+FFFD", "%d rows have bytes that are not UTF-8: read as U+FFFD")
 	if d.Kind == Records && f.opt.InputSpan > 0 {
 		f.note("--input-span is not used: it is the length of windows, and these rows are requests")

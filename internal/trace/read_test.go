@@ -180,6 +180,8 @@ func TestNothingIsInventedWhereFiguresAreMissing(t *testing.T) {
 		"numbers in strings":  {`{"ts":"` + at + `0Z","latency_ms":"7.5","solved":"true"}`, "2026-05-04T00:00:00Z,all,1,1,1,,,,,7.5"},
 		"a key twice that no field is read from": {
 			`{"ts":"` + at + `0Z","x":1,"x":2}`, "2026-05-04T00:00:00Z,all,1,,,,,,,"},
+		"the last of two equal keys wins": {
+			`{"ts":"` + at + `0Z","solved":true,"solved":false}`, "2026-05-04T00:00:00Z,all,1,1,0,,,,,"},
 		"status does not make a record unsolved": {
 			`{"ts":"` + at + `0Z","status":"error","solved":true}`, "2026-05-04T00:00:00Z,all,1,1,1,,,,,"},
 	} {
@@ -223,7 +225,6 @@ func TestBadLinesAreCountedWithTheirReason(t *testing.T) {
 		`{"ts":"2026-05-04T00:00:00Z","cost_usd":-0.1}`:              `cost_usd "-0.1" is negative`,
 		`{"ts":"2026-05-04T00:00:00Z","cost_usd":1e9}`:               "more than a million dollars",
 		`{"ts":"2026-05-04T00:00:00Z","cost_usd":1e-10}`:             "less than a billionth of a dollar",
-		`{"ts":"2026-05-04T00:00:00Z","solved":true,"solved":false}`: "the key solved stands twice in it",
 		`{"ts":"2026-05-04T00:00:00Z","solved":0.5}`:                 `solved "0.5" is neither true nor false`,
 		`{"ts":"2026-05-04T00:00:00Z","solved":{}}`:                  "solved is an object or an array",
 		`{"ts":"2026-05-04T00:00:00Z","violation":"maybe"}`:          `violation "maybe" is neither`,

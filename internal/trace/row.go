@@ -25,11 +25,12 @@ type row struct {
 	line  int64  // its first line, from 1
 	lines int64  // how many it spans
 	point bool   // a Prometheus point: one figure of a window, for the time before t
+	twice bool   // a field stood in it more than once
 }
 
 func (r *row) reset() {
 	clear(r.cells[:])
-	r.raw, r.lines, r.point = nil, 1, false
+	r.raw, r.lines, r.point, r.twice = nil, 1, false, false
 }
 
 // cell is a value as text. Strings are decoded, everything else is as written.
