@@ -43,7 +43,7 @@ fuzz: ## every fuzz target for FUZZTIME
 	done
 
 golden: ## rewrite golden files and the scripts' expected output
-	$(GO) test ./... -update
+	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
 
 cover: ## coverage by package
 	$(GO) test -cover ./...
