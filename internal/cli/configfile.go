@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 
@@ -43,13 +44,24 @@ func (app *App) findings(list diag.List, src []byte) error {
 	return silent(ExitUsage)
 }
 
-// readConfigFile returns the bytes of a configuration file. A file that cannot
-// be read is a usage error that says what to do.
+var errNoConfigName = errors.New("the name of the configuration file is empty")
+
+// readConfigFile returns the bytes of a configuration file, of one that is too
+// large as many as show it. A file that cannot be read is a usage error that
+// says what to do.
 func readConfigFile(path string) ([]byte, error) {
-	src, err := os.ReadFile(path)
+	if path == "" {
+		return nil, usage(errNoConfigName, "name one with -c FILE")
+	}
+	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usage(fmt.Errorf("there is no configuration file %s", path), "write one with canaryctl init, or name yours with -c FILE")
 	}
+	if err != nil {
+		return nil, usage(fmt.Errorf("read the configuration: %w", err), "")
+	}
+	defer f.Close() // nothing was written
+	src, err := io.ReadAll(io.LimitReader(f, config.MaxSource+1))
 	if err != nil {
 		return nil, usage(fmt.Errorf("read the configuration: %w", err), "")
 	}

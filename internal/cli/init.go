@@ -4,8 +4,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -49,8 +51,13 @@ func runInit(app *App, o initOptions) error {
 		return usage(fmt.Errorf("service name %q: %s", o.Service, list[0].Message), "use a name of letters, digits and dashes")
 	}
 	path := app.global.Config
+	if path == "" {
+		return usage(errNoConfigName, "name one with -c FILE")
+	}
 	err = writeNewFile(path, src, o.Force)
 	switch {
+	case errors.Is(err, errNotFile):
+		return usage(fmt.Errorf("%s is a directory or a device", path), "name a file with -c FILE")
 	case errors.Is(err, fs.ErrExist):
 		return usage(fmt.Errorf("%s is there already", path), "canaryctl init --force overwrites it, -c FILE names another")
 	case errors.Is(err, fs.ErrNotExist):
@@ -62,36 +69,57 @@ func runInit(app *App, o initOptions) error {
 	return nil
 }
 
+// errNotFile says that a directory or a device stands where a file was to be
+// written.
+var errNotFile = errors.New("not a regular file")
+
 // writeNewFile writes a file aside and moves it to its place whole. Without
 // overwrite a file that is there stays, and the error is [fs.ErrExist], even
-// when it appeared this very moment.
-func writeNewFile(path string, data []byte, overwrite bool) (err error) {
-	aside, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if rmErr := os.Remove(aside.Name()); err == nil && rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
-			err = rmErr
-		}
-	}()
-	_, err = aside.Write(data)
-	if err == nil {
-		err = aside.Chmod(0o644)
-	}
-	if err == nil {
-		err = aside.Sync()
-	}
-	if closeErr := aside.Close(); err == nil {
-		err = closeErr
-	}
-	if err != nil {
-		return err
-	}
+// when it appeared this very moment. With it a link is followed and the file
+// keeps its permissions.
+func writeNewFile(path string, data []byte, overwrite bool) error {
 	if overwrite {
-		return os.Rename(aside.Name(), path)
+		if target, err := filepath.EvalSymlinks(path); err == nil {
+			path = target
+		}
 	}
-	return moveNew(aside.Name(), path)
+	before, err := os.Stat(path)
+	if err == nil && !before.Mode().IsRegular() {
+		return errNotFile
+	}
+	aside, err := writeAside(path, data)
+	if err != nil {
+		return err
+	}
+	switch {
+	case !overwrite:
+		err = moveNew(aside, path)
+	case before != nil:
+		err = os.Chmod(aside, before.Mode().Perm())
+		fallthrough
+	default:
+		err = errors.Join(err, os.Rename(aside, path))
+	}
+	if rmErr := os.Remove(aside); err == nil && rmErr != nil && !errors.Is(rmErr, fs.ErrNotExist) {
+		err = rmErr
+	}
+	return err
+}
+
+// writeAside writes a file beside a path, with the permissions that the user
+// gives to new files, and returns its name.
+func writeAside(path string, data []byte) (name string, err error) {
+	name = filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+strconv.FormatUint(rand.Uint64(), 36))
+	aside, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return "", err
+	}
+	_, err = aside.Write(data)
+	err = errors.Join(err, aside.Sync(), aside.Close())
+	if err != nil {
+		return "", errors.Join(err, os.Remove(name))
+	}
+	return name, nil
 }
 
 // moveNew gives a file its name if nothing has that name. A link fails on one

@@ -1,10 +1,7 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -45,36 +42,33 @@ func runLint(app *App, o lintOptions, files []string) error {
 	}
 	sources := map[string][]byte{}
 	list := diag.List{}
+	var failed error
 	for _, file := range files {
-		src, err := readLintFile(file)
-		if err != nil {
-			return err
+		if _, twice := sources[file]; twice {
+			continue
 		}
-		if _, twice := sources[file]; !twice {
-			list = append(list, config.Check(file, src)...)
+		src, err := readConfigFile(file)
+		if err != nil { // the other files are worth a look all the same
+			if failed != nil {
+				app.report(failed)
+			}
+			failed = err
+			continue
 		}
+		list = append(list, config.Check(file, src)...)
 		sources[file] = config.Mask(src)
+	}
+	if len(sources) == 0 {
+		return failed
 	}
 	list.Sort()
 	if err := app.printFindings(format, list, sources); err != nil {
 		return err
 	}
-	if list.HasErrors() || o.Strict && len(list) > 0 {
+	if failed == nil && (list.HasErrors() || o.Strict && len(list) > 0) {
 		return silent(ExitUsage)
 	}
-	return nil
-}
-
-// readLintFile reads a file that the user named.
-func readLintFile(file string) ([]byte, error) {
-	src, err := os.ReadFile(file)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, usage(fmt.Errorf("there is no file %s", file), "`canaryctl init` writes one")
-	case err != nil:
-		return nil, usage(fmt.Errorf("read the configuration: %w", err), "")
-	}
-	return src, nil
+	return failed
 }
 
 // lintReport is lint's JSON.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +59,11 @@ func runRoute(app *App, o routeOptions, users []string) error {
 	}
 	if users, err = expandStdin(users, app.Stdin); err != nil {
 		return err
+	}
+	for _, id := range users {
+		if !utf8.ValidString(id) {
+			return usage(fmt.Errorf("user id %q is not UTF-8", id), "ids are hashed as UTF-8 text; convert them, or look at what the gateway hashes")
+		}
 	}
 	rep := explainRoutes(cfg, users, o.Segment)
 	if format == "json" {

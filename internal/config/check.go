@@ -3,7 +3,6 @@ package config
 import (
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
@@ -102,15 +101,14 @@ func (d *document) checkLimits(c *Config, step string, f FastLayer, s SlowLayer)
 		return
 	}
 	_, err := c.limits(f, s)
-	switch {
-	case err == nil:
-	case errors.Is(err, errNoFloor):
+	if digits, ok := errors.AsType[*digitsError](err); ok {
+		d.errorAt(d.limitNode(step, digits.keys[:]...), ruleOutOfRange, "round the numbers: 18 significant digits together are plenty", "%v", err)
+		return
+	}
+	if errors.Is(err, errNoFloor) {
 		d.errorAt(d.limitNode(step, slow+"solve_rate_drop_pp", slow+"solve_baseline"), ruleSolveFloor,
 			"solve_rate_drop_pp is in percentage points: 10 turns a baseline of 0.90 into a floor of 0.80",
 			"a solve rate of %s less %s percentage points is not above 0: the slow layer could never trip", s.SolveBaseline, s.SolveRateDropPP)
-	default:
-		d.errorAt(d.limitNode(step, fast+"baseline_violation_rate", fast+"baseline_transfer_rate", slow+"solve_baseline"), ruleOutOfRange,
-			"round the numbers", "%v", err)
 	}
 }
 
@@ -156,8 +154,12 @@ func (d *document) node(paths ...string) *yaml.Node {
 }
 
 func (d *document) checkRoutes(c *Config) {
+	excluded := map[string]bool{}
+	for _, id := range c.Exclude.UserIDs {
+		excluded[id] = true
+	}
 	for i, id := range c.Include {
-		if slices.Contains(c.Exclude.UserIDs, id) {
+		if excluded[id] {
 			d.errorAt(d.node(fmt.Sprintf("canary.include.user_ids[%d]", i)), ruleRouteOverlap, "keep one of them",
 				"user %q is both excluded and included", short(id))
 		}

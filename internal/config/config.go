@@ -188,15 +188,13 @@ func Parse(name string, src []byte) (*Config, diag.List) {
 // [Parse], and the warnings of [Config.Lint] or, where errors leave nothing to
 // lint, at least those about secrets.
 func Check(name string, src []byte) diag.List {
-	cfg, list := Parse(name, src)
-	if cfg != nil {
-		return append(list, cfg.Lint()...)
-	}
 	d := newDocument(name, src)
+	if cfg := d.config(); cfg != nil {
+		return cfg.Lint()
+	}
 	d.lintSecrets()
-	list = append(list, d.list...)
-	list.Sort()
-	return list
+	d.list.Sort()
+	return d.list
 }
 
 // config reads, walks and binds; nil when there were errors.

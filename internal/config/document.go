@@ -15,8 +15,8 @@ import (
 	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
-// maxSource bounds a configuration file: a person writes it.
-const maxSource = 1 << 20
+// MaxSource is how many bytes a configuration file may have at most.
+const MaxSource = 8 << 20
 
 // document is a file being read: its tree, its typed values and what there is
 // to say about it.
@@ -27,8 +27,9 @@ type document struct {
 	tree   *yaml.Node // the root mapping; nil when there is none
 	values map[string]*value
 	broken map[string]bool // paths whose value was refused
-	apart  []string        // secrets on other lines than their key
-	secret []string        // texts that no finding may show
+	secret *secrets
+	docs   []*yaml.Node // what could be parsed
+	err    error        // why no more could be
 	list   diag.List
 }
 
@@ -42,13 +43,15 @@ type value struct {
 
 func newDocument(name string, src []byte) *document {
 	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	d := &document{name: name, src: src, values: map[string]*value{}, broken: map[string]bool{}}
+	d := &document{name: name, src: src, values: map[string]*value{}, broken: map[string]bool{}, secret: &secrets{}}
 	d.lines = strings.Split(string(src), "\n")
 	for i, line := range d.lines {
 		d.lines[i] = strings.TrimSuffix(line, "\r")
 	}
-	d.apart = secretsApart(src)
-	d.secret = secrets(d.lines, d.apart)
+	if len(src) <= MaxSource {
+		d.docs, d.err = decode(src)
+		d.secret = findSecrets(d.lines, d.docs, d.err == nil)
+	}
 	return d
 }
 
@@ -60,10 +63,7 @@ func (d *document) add(f diag.Finding) {
 	width := utf8.RuneCountInString(d.lines[f.Line-1])
 	f.Col = min(max(f.Col, 1), width+1)
 	f.EndCol = min(max(f.EndCol, f.Col+1), max(width+1, f.Col+1))
-	for _, s := range d.secret {
-		f.Message = strings.ReplaceAll(f.Message, s, masked)
-		f.Hint = strings.ReplaceAll(f.Hint, s, masked)
-	}
+	f.Message, f.Hint = d.secret.maskText(f.Message), d.secret.maskText(f.Hint)
 	d.list.Add(f)
 }
 
@@ -97,12 +97,13 @@ func (d *document) endCol(n *yaml.Node) int {
 	if n.Column-1 >= len(line) {
 		return n.Column + 1
 	}
-	return n.Column + quotedLen(line[max(n.Column-1, 0):])
+	text := string(line[max(n.Column-1, 0):])
+	return n.Column + utf8.RuneCountInString(text[:quotedLen(text)])
 }
 
-// quotedLen returns the length of the quoted scalar at the start of s, or of
-// what there is of it on the line.
-func quotedLen(s []rune) int {
+// quotedLen returns the length in bytes of the quoted scalar at the start of s,
+// or of what there is of it on the line.
+func quotedLen(s string) int {
 	quote := s[0]
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -122,11 +123,11 @@ func (d *document) read() {
 	if !d.readable() {
 		return
 	}
-	docs, err := decode(d.src)
-	if err != nil {
-		d.syntaxError(err)
+	if d.err != nil {
+		d.syntaxError(d.err)
 		return
 	}
+	docs := d.docs
 	if len(docs) == 0 || empty(docs[0]) {
 		d.add(diag.Finding{
 			Line: 1, Col: 1, Rule: ruleYAMLDocument, Message: "the file is empty",
@@ -155,10 +156,10 @@ func empty(doc *yaml.Node) bool {
 // readable refuses what is no text, and line breaks that YAML counts and
 // editors do not: positions would be wrong.
 func (d *document) readable() bool {
-	if len(d.src) > maxSource {
+	if len(d.src) > MaxSource {
 		d.add(diag.Finding{
 			Line: 1, Col: 1, Rule: ruleYAMLDocument,
-			Message: fmt.Sprintf("the file has %d bytes, more than %d", len(d.src), maxSource), Hint: "is this a canary.yaml?",
+			Message: fmt.Sprintf("the file has more than %d bytes", MaxSource), Hint: "is this a canary.yaml?",
 		})
 		return false
 	}

@@ -34,6 +34,17 @@ var kindLabels = [...]string{
 
 func (k kind) String() string { return kindLabels[k] }
 
+// want names the kind in the sentence "want ..., not ...".
+func (k kind) want() string {
+	switch k {
+	case kindBool:
+		return k.String()
+	case kindMinutes:
+		return "a number of minutes"
+	}
+	return "a " + k.String()
+}
+
 // key is a row of the table of keys.
 type key struct {
 	path     string // from the root; [] is an item of a list, * a name
@@ -42,6 +53,7 @@ type key struct {
 	required bool
 	min, max string // bounds, "" for none; a min that starts with > is exclusive
 	words    []string
+	form     *textForm // nil: any text that is not blank
 	minItems int
 	unique   bool
 	oneOf    bool // a mapping with exactly one of its keys
@@ -80,8 +92,8 @@ func buildKeys() []key {
 
 var canaryKeys = []key{
 	{path: "canary", kind: kindMap, required: true, doc: "The release: what is released, how it climbs, what stops it."},
-	{path: "canary.target_service", kind: kindText, required: true, doc: "The service whose traffic is split."},
-	{path: "canary.traffic_dimension", kind: kindText, def: "user_id", doc: "The field of a record that is hashed to a slot."},
+	{path: "canary.target_service", kind: kindText, form: oneLine, required: true, doc: "The service whose traffic is split."},
+	{path: "canary.traffic_dimension", kind: kindText, form: oneLine, def: "user_id", doc: "The field of a record that is hashed to a slot."},
 	{path: "canary.hash_ring_slots", kind: kindCount, def: "100", min: "1", max: "1000000", doc: "Slots of the hash ring. A share of traffic is a whole number of them."},
 	{path: "canary.steps", kind: kindList, required: true, minItems: 1, doc: "The ladder, from the smallest share to the largest."},
 }
@@ -179,14 +191,14 @@ func versionKeys(arm release.Arm) []key {
 	p := "versions." + string(arm)
 	return []key{
 		{path: p, kind: kindMap, doc: fmt.Sprintf("The %s version.", arm)},
-		{path: p + ".base_url", kind: kindText, doc: "Where it is served."},
-		{path: p + ".model_id", kind: kindText, doc: "The model."},
-		{path: p + ".prompt_version", kind: kindText, doc: "The prompt."},
-		{path: p + ".tools_version", kind: kindText, doc: "The set of tools."},
-		{path: p + ".gateway", kind: kindText, doc: "The gateway or its configuration."},
+		{path: p + ".base_url", kind: kindText, form: oneLine, doc: "Where it is served."},
+		{path: p + ".model_id", kind: kindText, form: oneLine, doc: "The model."},
+		{path: p + ".prompt_version", kind: kindText, form: oneLine, doc: "The prompt."},
+		{path: p + ".tools_version", kind: kindText, form: oneLine, doc: "The set of tools."},
+		{path: p + ".gateway", kind: kindText, form: oneLine, doc: "The gateway or its configuration."},
 		{path: p + ".temperature", kind: kindDecimal, min: "0", max: "100", doc: "Sampling temperature."},
 		{path: p + ".params", kind: kindFree, doc: "Anything else that tells this version from another."},
-		{path: p + ".api_key_env", kind: kindText, doc: "The environment variable that holds the key."},
+		{path: p + ".api_key_env", kind: kindText, form: envName, doc: "The environment variable that holds the key."},
 		{path: p + ".api_key", kind: kindSecret, doc: "The key itself. Works, and lint warns: secrets belong in the environment."},
 		{path: p + ".weight", kind: kindDecimal, min: "0", max: "1", doc: "Its share of traffic, as the target `file` writes it."},
 	}
@@ -207,9 +219,9 @@ var outsideKeys = []key{
 	{path: "source.records.map", kind: kindFree, doc: "Columns of the file by the names of the fields."},
 	{path: "source.records.arms", kind: kindFree, doc: "Values of `version` or `model` by arm."},
 	{path: "source.prometheus", kind: kindMap, doc: "A Prometheus server."},
-	{path: "source.prometheus.url", kind: kindText, doc: "Its address. Required unless url_env says where to find it."},
-	{path: "source.prometheus.url_env", kind: kindText, doc: "The environment variable that holds the address."},
-	{path: "source.prometheus.token_env", kind: kindText, doc: "The environment variable that holds a bearer token."},
+	{path: "source.prometheus.url", kind: kindText, form: oneLine, doc: "Its address. Required unless url_env says where to find it."},
+	{path: "source.prometheus.url_env", kind: kindText, form: envName, doc: "The environment variable that holds the address."},
+	{path: "source.prometheus.token_env", kind: kindText, form: envName, doc: "The environment variable that holds a bearer token."},
 	{path: "source.prometheus.queries", kind: kindFree, required: true, doc: "PromQL by arm and field."},
 	{path: "source.prometheus.span_min", kind: kindMinutes, def: "1", min: ">0", doc: "Length of a window."},
 	{path: "source.prometheus.settle_min", kind: kindMinutes, def: "0", min: "0", doc: "Windows younger than this are not read yet."},
@@ -222,7 +234,7 @@ var outsideKeys = []key{
 	{path: "target.unleash", kind: kindFree, doc: "A feature flag in Unleash."},
 	{path: "target.exec", kind: kindFree, doc: "A program of one's own."},
 	{path: "state", kind: kindMap, doc: "Where a release's state is kept."},
-	{path: "state.dir", kind: kindText, def: ".canaryctl", doc: "The directory."},
+	{path: "state.dir", kind: kindText, form: oneLine, def: ".canaryctl", doc: "The directory."},
 	{path: "notify", kind: kindList, def: "[]", doc: "Who is told."},
 	{path: "notify[]", kind: kindMap, oneOf: true, doc: "One channel: one of its keys."},
 	{path: "notify[].webhook", kind: kindFree, doc: "Any HTTP endpoint."},

@@ -71,7 +71,7 @@ func (d *document) lintSpan(c *Config, step, path string, span time.Duration) {
 		return
 	}
 	d.warnAt(d.limitNode(step, path), ruleShortSpan, fmt.Sprintf("make it at least %s, better several windows", minutesText(window)),
-		"%s %s is shorter than a window of %s minutes: only ever the newest window counts", name, minutesText(span), minutesText(window))
+		"%s %s is shorter than a window of %s: only ever the newest window counts", name, minutesText(span), release.Minutes(window))
 }
 
 func stepPath(i int) string { return fmt.Sprintf("canary.steps[%d]", i) }
@@ -132,7 +132,7 @@ func (d *document) lintProduct(step, what, ratioKey, rateKey string, ratio, rate
 func (d *document) lintSecrets() {
 	for i, line := range d.lines {
 		end := 0
-		for _, s := range secretSpans(line, d.apart) {
+		for _, s := range d.secret.spans[i] {
 			if s.from < end {
 				continue
 			}

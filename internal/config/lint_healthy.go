@@ -2,7 +2,6 @@ package config
 
 import (
 	"fmt"
-	"math"
 	"math/big"
 	"math/rand/v2"
 	"strings"
@@ -15,55 +14,49 @@ import (
 )
 
 const (
-	// healthyWeeks is how long a healthy service is watched at each step: long
-	// enough for a rate of one trip a week to be told from none. Where windows
-	// hold few requests, which is where limits trip, drawing is cheap and the
-	// watch is long.
-	healthyWeeks, healthyWeeksOfFew = 4, 16
-	fewRequests                     = 20
+	// maxWindows bounds the windows that are drawn, over all steps.
+	maxWindows = 1_000_000
+	// maxWatch bounds the time that is watched: it must fit a time.Duration.
+	maxWatch = 200 * 365 * 24 * time.Hour
+	// enoughTrips ends the watch of a step: its rate is known to about 3 %.
+	enoughTrips = 1000
+	// quietWeeks without a trip end it as well: of a rate of one a week that has a
+	// chance of 2 %.
+	quietWeeks = 4
+	// fewTrips is below which a rate is known to one digit at best, and leastTrips
+	// below which it is not known.
+	fewTrips, leastTrips = 100, 4
 	// maxTripsAWeek is the rate of false trips from which on a step is warned of.
 	maxTripsAWeek = 1.0
 	// healthySeed makes the estimate the same at every run.
 	healthySeed = 20170217
-	// maxWindows bounds the work over all steps of a long ladder.
-	maxWindows = 500_000
 )
 
 // lintHealthy warns of steps whose limits trip a service that behaves exactly
 // as its baseline, with how often.
 func (d *document) lintHealthy(c *Config) {
 	plan := c.Plan()
+	most := min(int64(maxWindows/len(c.Steps)), int64(maxWatch/c.windowLength()))
 	for i := range c.Steps {
-		windows := c.healthyWindows(i)
+		trips, windows := c.healthyTrips(i, &plan.Steps[i].Limits, most)
 		weeks := float64(windows) / perWeek(c.windowLength())
-		trips := c.healthyTrips(i, &plan.Steps[i].Limits, windows)
-		total, by := 0.0, []string{}
-		for s := range trips {
-			rate := float64(trips[s]) / weeks
-			total += rate
-			if trips[s] > 0 {
-				by = append(by, fmt.Sprintf("%s by %s", roughly(rate), release.Signal(s)))
+		total, by := int64(0), []string{}
+		for s, n := range trips {
+			total += n
+			if n > 0 {
+				by = append(by, fmt.Sprintf("%s by %s", roughly(n, weeks), release.Signal(s)))
 			}
 		}
-		if total < maxTripsAWeek {
+		if total < leastTrips || float64(total)/weeks < maxTripsAWeek {
 			continue
 		}
 		d.warnAt(d.pctNode(i), ruleHealthyTrips, healthyHint(trips),
 			"step %d: at %s requests a minute these limits trip a healthy service about %s times a week: %s",
-			i+1, decimal(c.share(c.Steps[i].Weight)), roughly(total), strings.Join(by, ", "))
+			i+1, inProse(c.share(c.Steps[i].Weight)), roughly(total, weeks), strings.Join(by, ", "))
 	}
 }
 
 func perWeek(window time.Duration) float64 { return float64(7*24*time.Hour) / float64(window) }
-
-// healthyWindows is for how many windows a step is watched.
-func (c *Config) healthyWindows(i int) int64 {
-	weeks := float64(healthyWeeks)
-	if c.perWindow(i) < fewRequests {
-		weeks = healthyWeeksOfFew
-	}
-	return int64(math.Ceil(min(weeks*perWeek(c.windowLength()), float64(maxWindows/len(c.Steps)))))
-}
 
 // perWindow is the mean number of canary requests in a window at a step.
 func (c *Config) perWindow(i int) float64 {
@@ -71,12 +64,13 @@ func (c *Config) perWindow(i int) float64 {
 	return f
 }
 
-// roughly prints a rate to two digits: it is an estimate.
-func roughly(rate float64) string {
-	if rate >= 10 {
-		return fmt.Sprintf("%.0f", rate)
+// roughly prints trips a week to as many digits as their number bears.
+func roughly(trips int64, weeks float64) string {
+	digits := 2
+	if trips < fewTrips {
+		digits = 1
 	}
-	return fmt.Sprintf("%.2g", rate)
+	return rounded(float64(trips)/weeks, digits)
 }
 
 var healthyHints = [release.Judged]string{
@@ -100,36 +94,34 @@ func healthyHint(trips [release.Judged]int64) string {
 // at a step and counts what tripped it; after a trip it starts over when the
 // cooldown is past. Traffic is Poisson, outcomes are binomial at the baseline's
 // rates. Cost and p99 are not drawn: a baseline rate does not say how they
-// scatter.
-func (c *Config) healthyTrips(i int, l *breaker.Limits, windows int64) [release.Judged]int64 {
-	var trips [release.Judged]int64
+// scatter. It returns for how many windows it watched.
+func (c *Config) healthyTrips(i int, l *breaker.Limits, windows int64) (trips [release.Judged]int64, watched int64) {
+	total := 0
 	draw := c.healthyFeed(i)
 	span := c.windowLength()
 	start := time.Unix(0, 0).UTC()
-	skip := max(int64(l.Cooldown/span)-1, 0) // the loop steps on by one
+	skip := max(int64((l.Cooldown+span-1)/span)-1, 0) // the loop steps on by one
 	var st breaker.State
-	for n := int64(0); n < windows; n++ {
+	quiet := int64(quietWeeks * perWeek(span))
+	for ; watched < windows && total < enoughTrips && (total > 0 || watched < quiet); watched++ {
 		w := draw()
-		w.T = start.Add(time.Duration(n) * span)
+		w.T = start.Add(time.Duration(watched) * span)
 		ev, changed := breaker.Step(l, &st, &w)
 		if changed && ev.To == release.Open {
 			trips[ev.Finding.Signal]++
+			total++
 			st = breaker.State{}
-			n += skip
+			watched += skip
 		}
 	}
-	return trips
+	return trips, watched
 }
-
-// manyRequests is from where on traffic is drawn at its mean: its scatter no
-// longer matters, and drawing it exactly takes long.
-const manyRequests = 1e6
 
 // healthyFeed returns a source of windows at a step, the same at every call.
 func (c *Config) healthyFeed(i int) func() release.Window {
 	rng := rand.NewPCG(healthySeed, uint64(i))
 	s := &c.Steps[i]
-	mean := min(c.perWindow(i), manyRequests)
+	mean := c.perWindow(i)
 	outcomes := func(n int64, p float64) int64 { return drawBinomial(rng, n, p) }
 	return func() release.Window {
 		w := release.Window{Span: c.windowLength(), Arm: release.Canary, Known: release.HasSolved | release.HasViolations | release.HasTransfers}

@@ -2,11 +2,14 @@ package config
 
 import (
 	"math"
+	"math/rand/v2"
 	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
+
+	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -47,7 +50,7 @@ func TestLintOfPublishedFile(t *testing.T) {
 	if n, err := strconv.Atoi(m[2]); err != nil || n < 75 || n > 95 {
 		t.Errorf("%s trips a week by transfers, want some 80", m[2])
 	}
-	if probes := only(list, ruleProbeRound); len(probes) != 1 || !strings.Contains(probes[0].Message, "chance of 10.3 %") {
+	if probes := only(list, ruleProbeRound); len(probes) != 1 || !strings.Contains(probes[0].Message, "chance of 21.2 %") {
 		t.Errorf("probes: %v", probes)
 	}
 	if n := len(only(list, ruleDefaultBaseline)); n != 4 {
@@ -120,22 +123,87 @@ func TestCheckWarnsOfSecretsBesideErrors(t *testing.T) {
 	}
 }
 
-// TestProbeFailure: at 8 requests and 0.90 a probe needs 7 of 8 (0.8131), and a
-// round 4 of 5 of those.
+// TestProbeFailure: at exactly 8 requests and 0.90 a probe needs 7 of 8
+// (0.8131), and a round 4 of 5 of those. Drawn traffic of 6 a minute was
+// computed apart, by summing over the Poisson law: 21.20 %, twice the chance
+// at exactly 6 (10.32 %).
 func TestProbeFailure(t *testing.T) {
 	cfg := parseOK(t, string(published(t)))
 	good := math.Pow(0.9, 8) + 8*math.Pow(0.9, 7)*0.1
 	want := 1 - (math.Pow(good, 5) + 5*math.Pow(good, 4)*(1-good))
-	if got := cfg.probeFailure(8); math.Abs(got-want) > 1e-12 {
-		t.Errorf("got %v, want %v", got, want)
+	if got := cfg.probeFailure(probeSizes{8, []float64{1}}); math.Abs(got-want) > 1e-12 {
+		t.Errorf("at exactly 8 requests %v, want %v", got, want)
+	}
+	if got := cfg.probeFailure(probeSizes{6, []float64{1}}); math.Abs(got-0.10321) > 1e-5 {
+		t.Errorf("at exactly 6 requests %v", got)
+	}
+	if got := cfg.probeFailure(cfg.probeSizes(0)); math.Abs(got-0.2120) > 1e-4 {
+		t.Errorf("at 6 requests a minute %v", got)
 	}
 	if k := leastCount(release.MustRatio("0.8"), 5); k != 4 {
 		t.Errorf("a round needs %d of 5", k)
 	}
-	cfg.Recovery.HalfOpenMinRequests = 20
-	if n := cfg.probeRequests(); n != 24 {
-		t.Errorf("20 requests of windows of 6 make a probe of %d", n)
+}
+
+// TestProbeSizes holds the sizes of probes against drawn ones.
+func TestProbeSizes(t *testing.T) {
+	cfg := parseOK(t, string(published(t)))
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, perMin := range []string{"20", "600", "5000"} { // the first step has 1 %
+		for _, least := range []int64{0, 1, 7, 20, 60} {
+			cfg.RequestsPerMin = release.MustRatio(perMin)
+			sizes := cfg.probeSizes(least)
+			law := distuv.Poisson{Lambda: cfg.perWindow(0), Src: rng}
+			const rounds = 200_000
+			drawn := make([]float64, len(sizes.chance))
+			for range rounds {
+				n := 0.0
+				for n < float64(max(least, 1)) {
+					n += law.Rand()
+				}
+				drawn[int64(n)-sizes.least] += 1.0 / rounds
+			}
+			sum := 0.0
+			for i, p := range sizes.chance {
+				sum += p
+				if math.Abs(p-drawn[i]) > 0.006 {
+					t.Errorf("%s a minute, at least %d: %d with %.4f, drawn %.4f", perMin, least, sizes.least+int64(i), p, drawn[i])
+				}
+			}
+			if math.Abs(sum-1) > 1e-9 {
+				t.Errorf("%s a minute, at least %d: the chances add up to %v", perMin, least, sum)
+			}
+		}
 	}
+}
+
+// TestHealthyTripsAreThoseOfALongWatch: the figures were found apart, by an
+// independent simulation of 80 weeks; a watch of four weeks said 9.8 for 13.5.
+func TestHealthyTripsAreThoseOfALongWatch(t *testing.T) {
+	tests := []struct {
+		name, src string
+		want      string
+	}{
+		{"of 30 requests a minute", strings.Replace(limited("{}", "{}", ""), "6000", "300", 1), "about 1[2-5] times a week: 0.[3-6] by violations, 1[2-5] by transfers"},
+		{"of 6", strings.Replace(limited("{}", "{}", ""), "6000", "60", 1), "about 8[0-9] times a week"},
+		{"by two signals", strings.Replace(limited("{min_transfer_count: 6}", "{solve_rate_drop_pp: 3, min_samples_slow: 100}", ""), "6000", "200", 1), "about (7[89]|8[0-9]) times a week: 0.0[0-9]+ by violations, (39|4[0-6]) by transfers, (3[7-9]|4[0-3]) by solve_rate"},
+		{"windows longer than the cooldown", strings.Replace(limited("{violation_window_min: 10}", "{solve_rate_drop_pp: 4}", "source: {windows: {path: w, span_min: 10}}\n"), "6000", "100", 1), "about (18|19|20|21) times a week"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			list := only(parseOK(t, tt.src).Lint(), ruleHealthyTrips)
+			if len(list) == 0 || !regexp.MustCompile(tt.want).MatchString(list[0].Message) {
+				t.Errorf("says %v, want %s", list, tt.want)
+			}
+		})
+	}
+}
+
+// limited is a file with the shipped limits and some over them, at a first
+// step of 10 % of 6000 requests a minute.
+func limited(fast, slow, more string) string {
+	return "canary:\n  target_service: s\n  requests_per_min: 6000\n  steps: [{pct: 0.1, min_hold_min: 60}, {pct: 1, min_hold_min: 60}]\n" +
+		"  metrics: {fast_layer: " + fast + ", slow_layer: " + slow + "}\n" + more
 }
 
 // TestLintOfExtremes: no figure within the bounds of its key makes lint hang,

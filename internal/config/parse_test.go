@@ -65,24 +65,36 @@ func TestParseFinds(t *testing.T) {
 		{"plus sign", with("requests_per_min: +5"), "4:21 wrong-type", "plain decimal form"},
 		{"huge exponent", with("requests_per_min: 1e999999999"), "4:21 wrong-type", ""},
 		{"many digits", with("requests_per_min: 0." + strings.Repeat("3", 24)), "4:21 out-of-range", "too many digits"},
+		{"many digits of a whole number", with("hash_ring_slots: 1234567890123456789"), "4:20 out-of-range", "too many digits"},
+		{"more digits than a number can be written with", with("requests_per_min: 0." + strings.Repeat("3", 60)), "4:21 out-of-range", "too many digits"},
+		{"limits whose product has too many digits", with("metrics: {fast_layer: {p99_baseline_ms: 5, transfer_rate_ratio_limit: 0.123456789012345678}}"), "4:73 out-of-range", "baseline_transfer_rate x transfer_rate_ratio_limit"},
+		{"a step's limits whose product has too many digits", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {violation_ratio_multiplier: 0.123456789012345678}}]}\n", "1:100 out-of-range", "baseline_violation_rate x"},
+		{"a floor with too many digits", with("metrics: {slow_layer: {solve_rate_drop_pp: 0.123456789012345678}}"), "4:46 out-of-range", "solve_baseline - solve_rate_drop_pp"},
 		{"quoted number", with("requests_per_min: '600'"), "4:21 wrong-type", "remove the quotes"},
 		{"half a count", with("hash_ring_slots: 99.5"), "4:20 wrong-type", "whole number"},
 		{"minutes with a unit", with("approval_timeout_min: 1d"), "4:25 wrong-unit", "write 1440"},
 		{"minutes in seconds", with("approval_timeout_min: 90s"), "4:25 wrong-unit", "write 1.5"},
-		{"quoted minutes", with(`approval_timeout_min: "10"`), "4:25 wrong-unit", "remove the quotes"},
+		{"quoted minutes", with(`approval_timeout_min: "10"`), "4:25 wrong-type", "remove the quotes"},
 		{"negative minutes", with("approval_timeout_min: -5"), "4:25 out-of-range", "minutes"},
 		{"negative minutes with a unit", with(`approval_timeout_min: "-5m"`), "4:25 wrong-unit", "minutes"},
-		{"minutes as a truth value", with("approval_timeout_min: true"), "4:25 wrong-unit", "minutes"},
+		{"minutes as a truth value", with("approval_timeout_min: true"), "4:25 wrong-type", "minutes"},
+		{"minutes as nothing", with("approval_timeout_min: ~"), "4:25 wrong-type", "want a number of minutes, not nothing"},
+		{"minutes as a list", with("approval_timeout_min: []"), "4:25 wrong-type", "want a number of minutes, not a list"},
+		{"minutes in an unknown unit", with("approval_timeout_min: 3mo"), "4:25 wrong-unit", "minutes"},
 		{"eleven years", with("approval_timeout_min: 6000000"), "4:25 out-of-range", "ten years"},
 		{"less than a nanosecond", with("approval_timeout_min: 0.0000000000001"), "4:25 out-of-range", "nanoseconds"},
 		{"zero window", with("metrics: {fast_layer: {violation_window_min: 0}}"), "4:48 out-of-range", "above 0"},
 		{"success rate above 1", with("metrics: {recovery: {half_open_success_rate: 80}}"), "4:48 out-of-range", "then 0.8"},
 		{"no violations allowed", with("metrics: {fast_layer: {violation_limit: 0}}"), "4:43 out-of-range", "at least 1"},
 		{"boolean in words", with("metrics: {recovery: {lock_on_escalate: yes}}"), "4:42 wrong-type", "true or false"},
+		{"truth value as a mapping", with("metrics: {recovery: {lock_on_escalate: {}}}"), "4:42 wrong-type", "want true or false, not a mapping"},
 		{"number as a truth value", with("metrics: {recovery: {lock_on_escalate: 1}}"), "4:42 wrong-type", "true or false"},
 		{"key without a value", with("exclude:"), "4:3 wrong-type", "give it a value"},
 		{"null text", "canary:\n  target_service:\n  steps: [{pct: 1, min_hold_min: 0}]\n", "2:3 wrong-type", "give it a value"},
 		{"blank text", "canary:\n  target_service: ' '\n  steps: [{pct: 1, min_hold_min: 0}]\n", "2:19 wrong-type", "not empty"},
+		{"escape sequence in a name", "canary:\n  target_service: \"a\\e[31m\"\n  steps: [{pct: 1, min_hold_min: 0}]\n", "2:19 wrong-type", "control characters"},
+		{"two lines in a name", "canary:\n  target_service: \"a\\nb\"\n  steps: [{pct: 1, min_hold_min: 0}]\n", "2:19 wrong-type", "one line"},
+		{"variable that cannot be", minimal + "versions: {canary: {api_key_env: LLM-KEY}}\n", "4:34 wrong-type", "environment variable"},
 		{"no canary", "state: {dir: x}\n", "1:1 missing-key", `"canary"`},
 		{"no steps", "canary: {target_service: s}\n", "1:1 missing-key", `"steps"`},
 		{"empty steps", "canary: {target_service: s, steps: []}\n", "1:36 out-of-range", "empty"},
@@ -263,13 +275,12 @@ func FuzzParse(f *testing.F) {
 // checkPositions fails unless every finding lies inside the source.
 func checkPositions(t *testing.T, src []byte, list diag.List) {
 	t.Helper()
-	lines := strings.Count(string(src), "\n") + 1
+	lines := strings.Split(strings.TrimPrefix(string(src), "\ufeff"), "\n")
 	for _, f := range list {
-		line, ok := diag.Line(src, f.Line)
-		if f.Line < 1 || f.Line > lines || !ok {
-			t.Fatalf("finding %v of %d lines", f, lines)
+		if f.Line < 1 || f.Line > len(lines) {
+			t.Fatalf("finding %v of %d lines", f, len(lines))
 		}
-		if n := utf8.RuneCountInString(line); f.Col < 1 || f.Col > n+1 || f.EndCol <= f.Col || f.EndCol > n+2 {
+		if n := utf8.RuneCountInString(strings.TrimSuffix(lines[f.Line-1], "\r")); f.Col < 1 || f.Col > n+1 || f.EndCol <= f.Col || f.EndCol > n+2 {
 			t.Fatalf("finding %v to column %d of a line of %d", f, f.EndCol, n)
 		}
 		if f.Rule == "" || f.Message == "" || strings.Contains(f.Message, "%!") {

@@ -59,16 +59,32 @@ func (c *Config) Limits() breaker.Limits {
 // errNoFloor says that a solve rate can never be low enough to trip.
 var errNoFloor = errors.New("solve_baseline - solve_rate_drop_pp is not above 0")
 
-// limits forms the breaker's limits. The errors are errNoFloor and, wrapped
-// with the names of the keys, release.ErrRatioRange.
+// digitsError says that two limits are each held exactly and what they make
+// together is not.
+type digitsError struct {
+	keys [2]string // their paths
+	op   string
+	err  error // release.ErrRatioRange
+}
+
+func (e *digitsError) Error() string {
+	_, a := splitPath(e.keys[0])
+	_, b := splitPath(e.keys[1])
+	return fmt.Sprintf("%s %s %s has too many digits to be held exactly", a, e.op, b)
+}
+
+func (e *digitsError) Unwrap() error { return e.err }
+
+// limits forms the breaker's limits. The errors are errNoFloor and
+// [*digitsError].
 func (c *Config) limits(f FastLayer, s SlowLayer) (breaker.Limits, error) {
 	violations, err := f.BaselineViolationRate.Mul(f.ViolationRatioMultiplier)
 	if err != nil {
-		return breaker.Limits{}, fmt.Errorf("baseline_violation_rate x violation_ratio_multiplier: %w", err)
+		return breaker.Limits{}, &digitsError{[2]string{fast + "baseline_violation_rate", fast + "violation_ratio_multiplier"}, "x", err}
 	}
 	transfers, err := f.BaselineTransferRate.Mul(f.TransferRateRatioLimit)
 	if err != nil {
-		return breaker.Limits{}, fmt.Errorf("baseline_transfer_rate x transfer_rate_ratio_limit: %w", err)
+		return breaker.Limits{}, &digitsError{[2]string{fast + "baseline_transfer_rate", fast + "transfer_rate_ratio_limit"}, "x", err}
 	}
 	floor, err := s.floor()
 	if err != nil {
@@ -97,7 +113,7 @@ func (s *SlowLayer) floor() (release.Ratio, error) {
 	}
 	r, err := release.RatioOf(rat)
 	if err != nil {
-		return release.Ratio{}, fmt.Errorf("solve_baseline - solve_rate_drop_pp: %w", err)
+		return release.Ratio{}, &digitsError{[2]string{slow + "solve_baseline", slow + "solve_rate_drop_pp"}, "-", err}
 	}
 	return r, nil
 }

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 	_ "time/tzdata" // freezes name time zones; not every machine has them
+	"unicode"
 
 	"gopkg.in/yaml.v3"
 
@@ -36,18 +37,29 @@ func (m *mistake) Error() string { return m.message }
 // underscores, signs or sexagesimals, which YAML 1.1 and 1.2 read differently.
 var plainDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?$`)
 
+// longDecimal is a plain decimal that may have more digits than can be held.
+var longDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
+
+func tooManyDigits(written string) *mistake {
+	return &mistake{ruleOutOfRange, fmt.Sprintf("%s has too many digits to be held exactly", short(written)), "18 significant digits are plenty"}
+}
+
 const minutesHint = "the unit is minutes, written as a plain number: 5, 0.5 (30 seconds), 1440 (a day)"
 
 // scalar reads a scalar node as the type of a key.
 func (k *key) scalar(n *yaml.Node) (typed, *mistake) {
 	switch k.kind {
 	case kindText, kindSecret, kindPaths:
-		return textOf(n)
+		t, m := textOf(n)
+		if m == nil && k.form != nil && !k.form.re.MatchString(n.Value) {
+			m = &mistake{ruleWrongType, "want " + k.form.want, k.form.hint}
+		}
+		return t, m
 	case kindEnum:
 		return k.wordOf(n)
 	case kindBool:
 		if n.Tag != "!!bool" || n.Value != "true" && n.Value != "false" {
-			return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want true or false, not %s", said(n)), "write true or false, without quotes"}
+			return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want %s, not %s", k.kind.want(), said(n)), "write true or false, without quotes"}
 		}
 		return typed{flag: n.Value == "true"}, nil
 	case kindCount, kindDecimal, kindMinutes:
@@ -57,7 +69,7 @@ func (k *key) scalar(n *yaml.Node) (typed, *mistake) {
 	case kindZone:
 		return zoneOf(n)
 	}
-	return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want a %s, not %s", k.kind, said(n)), ""}
+	return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want %s, not %s", k.kind.want(), said(n)), ""}
 }
 
 // said describes a node's value as the user would.
@@ -77,7 +89,10 @@ func said(n *yaml.Node) string {
 	return short(n.Value)
 }
 
+// short returns the beginning of a value for a message, without the secrets
+// that a cut would make unrecognisable.
 func short(s string) string {
+	s = maskSpans(s, secretSpans(s))
 	if r := []rune(s); len(r) > 40 {
 		return string(r[:37]) + "..."
 	}
@@ -95,6 +110,24 @@ func textOf(n *yaml.Node) (typed, *mistake) {
 	}
 	return typed{text: n.Value}, nil
 }
+
+// textForm is a form that some texts must have. Messages do not show a text
+// that has it not: it may be a secret, or harm a terminal.
+type textForm struct {
+	re         *regexp.Regexp // in the syntax that JavaScript and Go share
+	want, hint string
+}
+
+var (
+	envName = &textForm{
+		regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`),
+		"the name of an environment variable: letters, digits and underscores", "what it holds belongs into the environment, not into the file",
+	}
+	oneLine = &textForm{
+		regexp.MustCompile("^[^\x00-\x1f\x7f-\u009f\u2028-\u202e\u2066-\u2069]*$"),
+		"one line without control characters", "remove line breaks, tabs and escape sequences",
+	}
+)
 
 func (k *key) wordOf(n *yaml.Node) (typed, *mistake) {
 	for _, w := range k.words {
@@ -142,20 +175,16 @@ func (k *key) numberOf(n *yaml.Node) (typed, *mistake) {
 	}
 	r, err := release.RatioOf(rat)
 	if err != nil {
-		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s has too many digits to be held exactly", n.Value), "18 significant digits are plenty"}
+		return typed{}, tooManyDigits(n.Value)
 	}
 	return typed{number: r}, nil
 }
 
 // noNumber says why a node is no number in plain form.
 func (k *key) noNumber(n *yaml.Node) *mistake {
-	want, hint := "want a number", ""
-	if k.kind == kindCount {
-		want = "want a whole number"
-	}
-	rule := ruleWrongType
+	want, hint := "want "+k.kind.want(), ""
 	if k.kind == kindMinutes {
-		want, hint, rule = "want a number of minutes", minutesHint, ruleWrongUnit
+		hint = minutesHint
 	}
 	numeric := n.Tag == "!!int" || n.Tag == "!!float"
 	switch {
@@ -165,15 +194,21 @@ func (k *key) noNumber(n *yaml.Node) *mistake {
 		return &mistake{ruleOutOfRange, fmt.Sprintf("%s is negative", n.Value), hint}
 	case numeric && plainDecimal.MatchString(n.Value):
 		return nil
+	case numeric && longDecimal.MatchString(n.Value):
+		return tooManyDigits(n.Value)
 	case numeric:
 		return &mistake{ruleWrongType, fmt.Sprintf("%s is not in plain decimal form", short(n.Value)), "write digits, at most one point and no signs, underscores or leading zeros: 0.05, 1440"}
 	case n.Tag == "!!str" && plainDecimal.MatchString(n.Value):
-		return &mistake{rule, fmt.Sprintf("%s, not %s", want, said(n)), "remove the quotes"}
+		return &mistake{ruleWrongType, fmt.Sprintf("%s, not %s", want, said(n)), "remove the quotes"}
 	case n.Tag == "!!str" && strings.HasSuffix(n.Value, "%") && k.kind == kindDecimal:
 		return &mistake{ruleWrongUnit, fmt.Sprintf("%s, not %s", want, said(n)), percentHint(n.Value)}
 	}
-	if minutes := inMinutes(n.Value); minutes != "" && k.kind == kindMinutes {
-		hint = fmt.Sprintf("write %s: %s", minutes, minutesHint)
+	rule := ruleWrongType
+	if k.kind == kindMinutes && n.Tag == "!!str" && strings.IndexFunc(strings.TrimPrefix(n.Value, "-"), unicode.IsDigit) == 0 {
+		rule = ruleWrongUnit
+		if minutes := inMinutes(n.Value); minutes != "" {
+			hint = fmt.Sprintf("write %s: %s", minutes, minutesHint)
+		}
 	}
 	return &mistake{rule, fmt.Sprintf("%s, not %s", want, said(n)), hint}
 }

@@ -157,6 +157,9 @@ func (s *spec) scalarSchema() object {
 	case kindZone:
 		return object{{"type", "string"}, {"minLength", 1}}
 	}
+	if s.form != nil {
+		return append(textSchema(), member{"allOf", []any{object{{"pattern", s.form.re.String()}}}})
+	}
 	return textSchema()
 }
 

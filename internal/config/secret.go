@@ -7,131 +7,323 @@ import (
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
 // masked stands for a secret in messages.
 const masked = "***"
 
-// secretForms find secrets in a line of text; the first group is the secret.
-var secretForms = []*regexp.Regexp{
-	// keys by the shapes that the usual issuers give them
-	regexp.MustCompile(`\b((?:sk|pk|rk)-[A-Za-z0-9_-]{8,}|gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,}|xox[abeoprs]-[A-Za-z0-9-]{8,}|AKIA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|hf_[A-Za-z0-9]{16,}|eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)`),
-	regexp.MustCompile(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`),
-	// user:password@ in an address
-	regexp.MustCompile(`\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/@:"']*:([^\s/@"']+)@`),
-	// tokens in the query or, for chat webhooks, in the path of an address
-	regexp.MustCompile(`(?i)[?&](?:access_token|api_?key|auth|key|password|secret|sig|signature|token)=([^\s&"'#,}\]]+)`),
-	regexp.MustCompile(`(?i)hooks\.slack\.com/(?:services|workflows|triggers)/([^\s"',}\]]+)`),
-	regexp.MustCompile(`(?i)/open-apis/bot/v2/hook/([^\s"',}\]]+)`),
+// leastSecret is the length from which on a secret's text is looked for in
+// other places than its own.
+const leastSecret = 4
+
+// secretForm finds secrets by what they look like.
+type secretForm struct {
+	words []string       // in lower case; a line without any of them has no such secret
+	re    *regexp.Regexp // the first group is the secret
 }
 
-// secretKey finds a key that is named for a secret, in block or flow style and
-// in JSON; the first group is the value.
-var secretKey = regexp.MustCompile(`(?i)(?:^|[\s{,"'])["']?(?:[a-z0-9_-]*(?:api_?key|password|passwd|secret|token|private_?key|credentials)|authorization)["']?\s*:\s+(?:"((?:[^"\\]|\\.)*)"?|'([^']*)'?|([^\s"'{\[#,}&*|>][^,}#]*))`)
+func form(pattern string, words ...string) secretForm {
+	return secretForm{words, regexp.MustCompile(pattern)}
+}
+
+// secretForms are the forms that the usual issuers give their keys, and the
+// places that keys have in addresses and headers.
+var secretForms = []secretForm{
+	form(`\b((?:sk|pk|rk)[-_][A-Za-z0-9_-]{8,})`, "sk-", "pk-", "rk-", "sk_", "pk_", "rk_"),
+	form(`\b(gh[pousr]_[A-Za-z0-9]{16,}|github_pat_[A-Za-z0-9_]{16,}|glpat-[A-Za-z0-9_-]{16,})`, "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-"),
+	form(`\b(xox[abeoprs]-[A-Za-z0-9-]{8,}|hf_[A-Za-z0-9]{16,}|npm_[A-Za-z0-9]{16,}|whsec_[A-Za-z0-9+/=]{16,})`, "xox", "hf_", "npm_", "whsec_"),
+	form(`\b(A[KS]IA[A-Z0-9]{12,}|AIza[A-Za-z0-9_-]{20,}|ya29\.[A-Za-z0-9_-]{16,}|hv[bs]\.[A-Za-z0-9_-]{16,})`, "akia", "asia", "aiza", "ya29.", "hvs.", "hvb."),
+	form(`\b(eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)?)`, "eyj"),
+	form(`PRIVATE KEY-----([^-]+)`, "private key-----"),
+	form(`(?i)\b(?:bearer|basic)\s+([A-Za-z0-9._~+/=-]{8,})`, "bearer", "basic"),
+	// user:password@ or a token alone before the @ of an address
+	form(`\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s/@:"']*:([^\s/@"']+)@`, "://"),
+	form(`\b[a-zA-Z][a-zA-Z0-9+.-]*://([^\s/@:"']{16,})@`, "://"),
+	// in the query of an address, or in a list of settings
+	form(`(?i)(?:[?&]|\b)(?:access_token|api_?key|auth|password|pwd|secret|sig|signature|token|account_?key|shared_?access_?key)=([^\s&;"'#,}\]]+)`,
+		"token=", "key=", "auth=", "password=", "pwd=", "secret=", "sig=", "signature="),
+	form(`(?i)[?&]key=([^\s&;"'#,}\]]+)`, "key="),
+	// in the path of the address of a chat's webhook
+	form(`(?i)hooks\.slack\.com/(?:services|workflows|triggers)/([^\s"',}\]]+)`, "hooks.slack.com"),
+	form(`(?i)/open-apis/bot/v2/hook/([^\s"',}\]]+)`, "/hook/"),
+	form(`(?i)/api/webhooks/[0-9]+/([^\s"',}\]]+)`, "/api/webhooks/"),
+}
+
+const secretNames = `(?:[a-z0-9_-]*(?:api[_-]?key|private[_-]?key|access[_-]?key|password|passwd|passphrase|secret|token|credentials)|(?:proxy-)?authorization|(?:set-)?cookie)`
+
+var (
+	secretWords = []string{"key", "passw", "passphrase", "secret", "token", "credentials", "authorization", "cookie"}
+	secretName  = regexp.MustCompile(`(?i)^` + secretNames + `$`)
+	// secretKey finds a key that is named for a secret, or for the variable that
+	// holds one (group 2), in block and flow style and in JSON; its value begins
+	// where the match ends.
+	secretKey = regexp.MustCompile(`(?i)(?:^|[\s{,\["'?])(?:"(?:` + secretNames + `(_env)?)"\s*|'(?:` + secretNames + `(_env)?)'\s*|(?:` + secretNames + `(_env)?)\s*):(?:\s+|["']|$)`)
+	// blockHeader is what a block of text begins with.
+	blockHeader = regexp.MustCompile(`^[|>][0-9+-]*(?:\s+#.*)?$`)
+)
 
 // secretSpan is a secret's place in a line, in bytes.
 type secretSpan struct{ from, to int }
 
-// secretSpans returns the secrets of a line; apart holds secrets that stand on
-// other lines than their key.
-func secretSpans(line string, apart []string) []secretSpan {
+func byPlace(a, b secretSpan) int { return a.from - b.from }
+
+// secretSpans returns the secrets of a line that shows by itself that it has
+// some: by their form, or by the name of their key.
+func secretSpans(line string) []secretSpan {
+	lower := strings.ToLower(line)
+	has := func(word string) bool { return strings.Contains(lower, word) }
 	var out []secretSpan
-	for _, text := range apart {
-		if i := strings.Index(line, text); i >= 0 {
-			out = append(out, secretSpan{i, i + len(text)})
+	for _, f := range secretForms {
+		if !slices.ContainsFunc(f.words, has) {
+			continue
 		}
-	}
-	for _, re := range secretForms {
-		for _, m := range re.FindAllStringSubmatchIndex(line, -1) {
+		for _, m := range f.re.FindAllStringSubmatchIndex(line, -1) {
 			out = append(out, secretSpan{m[2], m[3]})
 		}
 	}
+	if !slices.ContainsFunc(secretWords, has) {
+		return out
+	}
 	for _, m := range secretKey.FindAllStringSubmatchIndex(line, -1) {
-		for g := 2; g < len(m); g += 2 {
-			if m[g] >= 0 && m[g] < m[g+1] && !placeholder(line[m[g]:m[g+1]]) {
-				end := m[g] + len(strings.TrimRight(line[m[g]:m[g+1]], " \t"))
-				out = append(out, secretSpan{m[g], end})
-			}
+		s := valueSpan(line, m[1])
+		text := line[s.from:s.to]
+		variable := m[2] >= 0 || m[4] >= 0 || m[6] >= 0
+		if placeholder(text) || variable && envName.re.MatchString(text) {
+			continue
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// valueSpan returns where the value of the key whose match ends at at stands,
+// without its quotes: up to the end of the line, in a flow collection up to
+// the end of the item. A collection has no span, nor has a block of text.
+func valueSpan(line string, at int) secretSpan {
+	if c := line[at-1]; c == '"' || c == '\'' { // JSON without a blank behind the colon
+		at--
+	}
+	none := secretSpan{at, at}
+	if at >= len(line) {
+		return none
+	}
+	switch line[at] {
+	case '"', '\'':
+		text := line[at:][:quotedLen(line[at:])]
+		return secretSpan{at + 1, at + 1 + len(strings.TrimSuffix(text[1:], text[:1]))}
+	case '[', '{', '#':
+		return none
+	}
+	value := line[at:]
+	if i := strings.Index(value, " #"); i >= 0 {
+		value = value[:i]
+	}
+	before := line[:at]
+	if strings.Count(before, "{")+strings.Count(before, "[") > strings.Count(before, "}")+strings.Count(before, "]") {
+		if i := strings.IndexAny(value, ",}]"); i >= 0 {
+			value = value[:i]
 		}
 	}
-	slices.SortFunc(out, func(a, b secretSpan) int { return a.from - b.from })
-	return out
+	value = strings.TrimRight(value, " \t\r")
+	if blockHeader.MatchString(value) {
+		return none
+	}
+	return secretSpan{at, at + len(value)}
 }
 
 // placeholder reports whether a value under a secret's name is plainly none.
 func placeholder(s string) bool {
 	s = strings.TrimSpace(s)
-	return s == "" || s == "..." || s == "null" || s == "~" || strings.Trim(s, "*") == "" || strings.HasPrefix(s, "${") || strings.HasPrefix(s, "$(")
+	switch s {
+	case "", "...", "null", "~", "true", "false":
+		return true
+	}
+	return strings.Trim(s, "*") == "" || strings.HasPrefix(s, "${") || strings.HasPrefix(s, "$(")
 }
 
-var secretName = regexp.MustCompile(`(?i)^(?:[a-z0-9_-]*(?:api_?key|password|passwd|secret|token|private_?key|credentials)|authorization)$`)
+// secrets are the secrets of a file.
+type secrets struct {
+	spans map[int][]secretSpan // by line, from 0: what is surely a secret
+	hide  map[int][]secretSpan // what may be one, and is not shown either
+	texts []string             // longest first
+	mask  *strings.Replacer    // of the texts; nil until needed
+}
 
-// secretsApart returns the lines of secrets that do not stand on the line of
-// their key: blocks of text and values on a line of their own.
-func secretsApart(src []byte) []string {
-	var out []string
-	docs, _ := decode(src) // what cannot be parsed is searched by line only
-	var visit func(n *yaml.Node)
-	visit = func(n *yaml.Node) {
-		for i, c := range n.Content {
-			visit(c)
-			if n.Kind != yaml.MappingNode || i%2 == 0 || c.Kind != yaml.ScalarNode || !secretName.MatchString(n.Content[i-1].Value) {
-				continue
-			}
-			if c.Line == n.Content[i-1].Line && !strings.Contains(c.Value, "\n") && c.Style&(yaml.LiteralStyle|yaml.FoldedStyle) == 0 {
-				continue
-			}
-			for text := range strings.FieldsSeq(c.Value) {
-				if len(text) >= 4 && !placeholder(text) {
-					out = append(out, text)
-				}
-			}
+// findSecrets looks through the lines of a file; docs is what could be parsed
+// of it.
+func findSecrets(lines []string, docs []*yaml.Node, whole bool) *secrets {
+	s := &secrets{spans: map[int][]secretSpan{}, hide: map[int][]secretSpan{}}
+	for i, line := range lines {
+		if spans := secretSpans(line); spans != nil {
+			s.spans[i] = spans
 		}
 	}
 	for _, doc := range docs {
-		visit(doc)
+		s.underNames(doc, lines)
 	}
-	return out
-}
-
-// secrets returns the texts of all secrets in lines, longest first.
-func secrets(lines, apart []string) []string {
-	out := slices.Clone(apart)
-	for _, line := range lines {
-		for _, s := range secretSpans(line, nil) {
-			if text := line[s.from:s.to]; len(text) >= 4 {
-				out = append(out, text)
-			}
+	if !whole {
+		s.aroundNames(lines)
+	}
+	for i, spans := range s.spans {
+		for _, span := range spans {
+			s.texts = append(s.texts, lines[i][span.from:span.to])
 		}
 	}
-	slices.SortFunc(out, func(a, b string) int { return len(b) - len(a) })
-	return slices.Compact(out)
+	s.texts = slices.DeleteFunc(s.texts, func(t string) bool { return len(t) < leastSecret })
+	slices.SortFunc(s.texts, func(a, b string) int {
+		if len(a) != len(b) {
+			return len(b) - len(a)
+		}
+		return strings.Compare(a, b)
+	})
+	s.texts = slices.Compact(s.texts)
+	for _, spans := range s.spans {
+		slices.SortFunc(spans, byPlace)
+	}
+	return s
+}
+
+// misspelt are names of secrets as they are mistyped; the finding about the
+// name shows the line.
+var misspelt = []string{"api_key", "apikey", "password", "secret", "token", "credentials", "authorization", "private_key", "access_key"}
+
+// notSecret ends the names of keys that stand under a secret's name and say
+// where it is found.
+var notSecret = regexp.MustCompile(`(?i)(?:^|_)(?:env|file|path|name|ref)$`)
+
+// underNames finds the secrets whose line alone does not show them: below
+// their key, in collections, under a mistyped name.
+func (s *secrets) underNames(n *yaml.Node, lines []string) {
+	if n.Kind != yaml.MappingNode {
+		for _, c := range n.Content {
+			s.underNames(c, lines)
+		}
+		return
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		switch {
+		case secretName.MatchString(k.Value):
+			s.below(v, lines, s.spans)
+		case v.Kind == yaml.ScalarNode && v.Tag == "!!str" && homeOf(k.Value) == "" && diag.Nearest(strings.ToLower(k.Value), misspelt) != "":
+			s.below(v, lines, s.hide)
+		default:
+			s.underNames(v, lines)
+		}
+	}
+}
+
+// below takes every scalar of a node for a secret.
+func (s *secrets) below(n *yaml.Node, lines []string, into map[int][]secretSpan) {
+	if n.Kind != yaml.ScalarNode {
+		for i, c := range n.Content {
+			if n.Kind == yaml.MappingNode && (i%2 == 0 || notSecret.MatchString(n.Content[i-1].Value)) {
+				continue
+			}
+			s.below(c, lines, into)
+		}
+		return
+	}
+	if placeholder(n.Value) {
+		return
+	}
+	s.texts = append(s.texts, n.Value)
+	line, col := n.Line-1, 0
+	for part := range strings.FieldsSeq(n.Value) {
+		if len(part) >= leastSecret {
+			s.texts = append(s.texts, part)
+			line, col = s.locate(part, line, col, lines, into)
+		}
+	}
+}
+
+// locate takes the first occurrence of a part of a secret at or behind a place
+// and returns the place behind it. A part that is written otherwise, with
+// escapes, is not found.
+func (s *secrets) locate(part string, line, col int, lines []string, into map[int][]secretSpan) (int, int) {
+	for i, from := line, col; i < len(lines); i, from = i+1, 0 {
+		at := strings.Index(lines[i][from:], part)
+		if at < 0 {
+			continue
+		}
+		span := secretSpan{from + at, from + at + len(part)}
+		within := func(o secretSpan) bool { return o.from <= span.from && span.to <= o.to }
+		if !slices.ContainsFunc(s.spans[i], within) {
+			into[i] = append(into[i], span)
+		}
+		return i, span.to
+	}
+	return line, col
+}
+
+// aroundNames hides, in a file that cannot be parsed, everything that may
+// belong to a key that is named for a secret: a collection to the end of its
+// line, and the lines below that are indented further.
+func (s *secrets) aroundNames(lines []string) {
+	for i, line := range lines {
+		m := secretKey.FindAllStringIndex(line, -1)
+		if m == nil {
+			continue
+		}
+		at := m[len(m)-1][1]
+		if strings.HasPrefix(line[at:], "[") || strings.HasPrefix(line[at:], "{") {
+			s.hide[i] = append(s.hide[i], secretSpan{at, len(line)})
+		}
+		for j := i + 1; j < len(lines); j++ {
+			text := strings.TrimLeft(lines[j], " \t")
+			from := len(lines[j]) - len(text)
+			if text != "" && from <= indent(line) {
+				break
+			}
+			s.hide[j] = append(s.hide[j], secretSpan{from, len(lines[j])})
+		}
+	}
+}
+
+// maskText puts asterisks in the place of every secret of the file in a text.
+func (s *secrets) maskText(text string) string {
+	if s.mask == nil {
+		pairs := make([]string, 0, 2*len(s.texts))
+		for _, secret := range s.texts {
+			pairs = append(pairs, secret, masked)
+		}
+		s.mask = strings.NewReplacer(pairs...)
+	}
+	return s.mask.Replace(text)
 }
 
 // Mask returns src with every secret replaced by as many asterisks, so that
 // lines and columns stay where they are: for showing source lines. Secrets are
-// found by their shape, by the name of their key and in addresses.
+// found by their form, by the name of their key and in addresses. What is
+// larger than a configuration may be is cut.
 func Mask(src []byte) []byte {
+	src = src[:min(len(src), MaxSource)]
 	lines := strings.Split(string(src), "\n")
-	apart := secretsApart(src)
+	docs, err := decode(src)
+	s := findSecrets(lines, docs, err == nil)
 	for i, line := range lines {
-		spans := secretSpans(line, apart)
-		if len(spans) == 0 {
-			continue
-		}
-		var b strings.Builder
-		at := 0
-		for _, s := range spans {
-			if s.to <= at {
-				continue
-			}
-			from := max(s.from, at)
-			b.WriteString(line[at:from])
-			b.WriteString(strings.Repeat("*", utf8.RuneCountInString(line[from:s.to])))
-			at = s.to
-		}
-		b.WriteString(line[at:])
-		lines[i] = b.String()
+		lines[i] = maskSpans(line, s.spans[i], s.hide[i])
 	}
 	return []byte(strings.Join(lines, "\n"))
+}
+
+// maskSpans replaces every rune in any of the spans.
+func maskSpans(line string, groups ...[]secretSpan) string {
+	spans := slices.Concat(groups...)
+	slices.SortFunc(spans, byPlace)
+	var b strings.Builder
+	at := 0
+	for _, s := range spans {
+		if s.to <= at {
+			continue
+		}
+		from := max(s.from, at)
+		b.WriteString(line[at:from])
+		b.WriteString(strings.Repeat("*", utf8.RuneCountInString(line[from:s.to])))
+		at = s.to
+	}
+	b.WriteString(line[at:])
+	return b.String()
 }

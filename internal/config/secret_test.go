@@ -26,6 +26,30 @@ func TestMask(t *testing.T) {
 		{"block of text", "api_key: |\n  hunter2\n  more\nx: 1", "api_key: |\n  *******\n  ****\nx: 1"},
 		{"on the next line", "api_key:\n  hunter2", "api_key:\n  *******"},
 		{"broken file", "a: [\napi_key: hunter2", "a: [\napi_key: *******"},
+		{"anchor", `{api_key: &k "hunter2", x: 1}`, `{api_key: ************, x: 1}`},
+		{"commas in block style", "password: a,b}c#d # c", "password: ******* # c"},
+		{"what looks like an alias", "a: [\npassword: *hunter2", "a: [\npassword: ********"},
+		{"hyphens in the name", `{X-Api-Key: abc123}`, `{X-Api-Key: ******}`},
+		{"JSON without blanks", `{"api_key":"abc123","x":"y"}`, `{"api_key":"******","x":"y"}`},
+		{"in a list", `{api_key: [abc123, def456]}`, `{api_key: [******, ******]}`},
+		{"below a list", "tokens_x: 1\ntoken:\n  - abc123\n  - abc123\n", "tokens_x: 1\ntoken:\n  - ******\n  - ******\n"},
+		{"in a mapping", "credentials: {user: anna, pass: abc123}", "credentials: {user: ****, pass: ******}"},
+		{"name of the variable below", "token: {env: CFG_TOKEN, file: /run/t}", "token: {env: CFG_TOKEN, file: /run/t}"},
+		{"the key where its variable's name belongs", "api_key_env: hunter-2", "api_key_env: ********"},
+		{"mistyped name", "{api_ky: hunter2, apikeys: 5000}", "{api_ky: *******, apikeys: 5000}"},
+		{"truth value", "password: true", "password: true"},
+		{"the same word twice", "api_key: |\n  hunter2 hunter2\n  hunter2\n", "api_key: |\n  ******* *******\n  *******\n"},
+		{"over several lines", "api_key: \"one two\n  three four\"\nx: three", "api_key: \"*******\n  ***** ****\"\nx: three"},
+		{"list in a broken file", "a: [\npassword: [abc123, x]", "a: [\npassword: ***********"},
+		{"block in a broken file", "a: [\npassword: |\n  abc 123\n\n  def\nx: y", "a: [\npassword: |\n  *******\n\n  ***\nx: y"},
+		{"open quote in a broken file", "a: [\npassword: \"ab c\n    d e\nx: y", "a: [\npassword: \"****\n    ***\nx: y"},
+		{"payment key", "# sk_live_abcdefgh1234", "# ********************"},
+		{"package registry's token", "x: npm_abcdefgh12345678", "x: ********************"},
+		{"token alone in an address", "u: https://abcdefgh12345678@host/x", "u: https://****************@host/x"},
+		{"user alone in an address", "u: https://anna@host/x", "u: https://anna@host/x"},
+		{"storage account", "x: 'AccountName=a;AccountKey=abc123==;E=f'", "x: 'AccountName=a;AccountKey=********;E=f'"},
+		{"chat's webhook", "x: https://discord.com/api/webhooks/123/abc-DEF", "x: https://discord.com/api/webhooks/123/*******"},
+		{"private key", "x: -----BEGIN PRIVATE KEY-----MIIE", "x: -----BEGIN PRIVATE KEY-----****"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -47,6 +71,10 @@ func TestNoFindingShowsASecret(t *testing.T) {
 		minimal + "api_key: " + secret + "\n",
 		"canary: {target_service: s, steps: [{pct: " + secret + "}]}\n",
 		minimal + "token: [" + secret + "\n",
+		minimal + "approval_timeout_min: '" + secret + secret + secret + "'\n", // longer than a message shows
+		minimal + "versions: {canary: {api_key: &k " + secret + ", weight: x}}\n",
+		minimal + "versions: {canary: {api_key_env: '" + secret + "'}}\n",
+		minimal + "versions: {canary: {api_key: [" + secret + "]}}\n",
 		minimal + "versions:\n  canary:\n    api_key: |\n      " + secret + "\n    weight: two\n",
 		minimal + "notify: [{slack: {url: 'https://u:" + secret + "@h'}, webhook: {}}]\n",
 	} {
@@ -63,10 +91,9 @@ func TestNoFindingShowsASecret(t *testing.T) {
 func FuzzMask(f *testing.F) {
 	f.Add("api_key: |\n  a b\n")
 	f.Add("x: sk-abcdefgh12345678")
+	f.Add("token: \"\xff\xff")
+	f.Add("a: [\npassword: {x\n  y\n z")
 	f.Fuzz(func(t *testing.T, src string) {
-		if !utf8.ValidString(src) {
-			return
-		}
 		got := string(Mask([]byte(src)))
 		if utf8.RuneCountInString(got) != utf8.RuneCountInString(src) || strings.Count(got, "\n") != strings.Count(src, "\n") {
 			t.Fatalf("places moved: %q became %q", src, got)

@@ -42,7 +42,7 @@ func (d *document) walk(s *spec, path string, keyNode, n *yaml.Node) {
 		fallthrough
 	default:
 		if n.Kind != yaml.ScalarNode {
-			d.errorAt(n, ruleWrongType, "", "%s: want a %s, not %s", label(s, path), s.kind, said(n))
+			d.errorAt(n, ruleWrongType, "", "%s: want %s, not %s", label(s, path), s.kind.want(), said(n))
 			return
 		}
 		t, m := s.scalar(n)

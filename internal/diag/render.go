@@ -18,12 +18,14 @@ const maxSourceWidth = 120
 // it may be nil, or return nil for a file that cannot be shown.
 func (l List) Text(w io.Writer, source func(file string) []byte) error {
 	var out bytes.Buffer
+	lines := map[string][]string{} // by file: finding each anew would take a square of the time
 	for _, f := range l {
-		var src []byte
-		if source != nil {
-			src = source(f.File)
+		of, split := lines[f.File]
+		if !split && source != nil {
+			of = sourceLines(source(f.File))
+			lines[f.File] = of
 		}
-		out.WriteString(f.Render(src))
+		out.WriteString(f.render(of))
 	}
 	_, err := w.Write(out.Bytes())
 	return err
@@ -37,12 +39,14 @@ func (l List) Text(w io.Writer, source func(file string) []byte) error {
 //	    hint: of 100 slots the nearest shares are 0.01 and 0.02
 //
 // The source line is left out when src has no such line.
-func (f Finding) Render(src []byte) string {
+func (f Finding) Render(src []byte) string { return f.render(sourceLines(src)) }
+
+func (f Finding) render(lines []string) string {
 	var b strings.Builder
 	b.WriteString(f.String())
 	b.WriteByte('\n')
-	if line, ok := Line(src, f.Line); ok && strings.TrimSpace(line) != "" {
-		f.snippet(&b, line)
+	if f.Line >= 1 && f.Line <= len(lines) && strings.TrimSpace(lines[f.Line-1]) != "" {
+		f.snippet(&b, lines[f.Line-1])
 	}
 	if f.Hint != "" {
 		b.WriteString("    hint: " + printable(f.Hint) + "\n")
@@ -98,24 +102,17 @@ func crop(line []rune, from int) (first, last int) {
 	return first, last
 }
 
-// Line returns line n (from 1) of src without its line break and without a byte
-// order mark, and whether there is one. Lines end in LF or CRLF.
-func Line(src []byte, n int) (string, bool) {
-	if n < 1 || src == nil {
-		return "", false
+// sourceLines parts a file into its lines, without their ends and without a
+// byte order mark. Lines end in LF or CRLF.
+func sourceLines(src []byte) []string {
+	if src == nil {
+		return nil
 	}
-	src = bytes.TrimPrefix(src, []byte("\xef\xbb\xbf"))
-	for range n - 1 {
-		i := bytes.IndexByte(src, '\n')
-		if i < 0 {
-			return "", false
-		}
-		src = src[i+1:]
+	lines := strings.Split(strings.TrimPrefix(string(src), "\ufeff"), "\n")
+	for i, line := range lines {
+		lines[i] = strings.TrimSuffix(line, "\r")
 	}
-	if i := bytes.IndexByte(src, '\n'); i >= 0 {
-		src = src[:i]
-	}
-	return string(bytes.TrimSuffix(src, []byte("\r"))), true
+	return lines
 }
 
 // show turns runes into what a terminal may print: one column for a tab, the
