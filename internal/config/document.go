@@ -49,7 +49,7 @@ func newDocument(name string, src []byte) *document {
 		d.lines[i] = strings.TrimSuffix(line, "\r")
 	}
 	if len(src) <= MaxSource {
-		d.docs, d.err = decode(src)
+		d.docs, d.err = Documents(src)
 		d.secret = findSecrets(d.lines, d.docs, d.err == nil)
 	}
 	return d
@@ -205,9 +205,10 @@ func unreadable(r rune) string {
 	return ""
 }
 
-// decode parses all documents of src. The YAML package panics on some broken
-// inputs; that is a syntax error like any other.
-func decode(src []byte) (docs []*yaml.Node, err error) {
+// Documents parses all documents of a YAML file; with an error it returns those
+// before it. The YAML package panics on some broken inputs; that is a syntax
+// error like any other.
+func Documents(src []byte) (docs []*yaml.Node, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("yaml: %v", r)
@@ -286,6 +287,6 @@ func (d *document) firstBroken() (line, col int, ok bool) {
 }
 
 func parses(s string) bool {
-	_, err := decode([]byte(s))
+	_, err := Documents([]byte(s))
 	return err == nil
 }

@@ -301,7 +301,7 @@ func (s *secrets) maskText(text string) string {
 func Mask(src []byte) []byte {
 	src = src[:min(len(src), MaxSource)]
 	lines := strings.Split(string(src), "\n")
-	docs, err := decode(src)
+	docs, err := Documents(src)
 	s := findSecrets(lines, docs, err == nil)
 	for i, line := range lines {
 		lines[i] = maskSpans(line, s.spans[i], s.hide[i])

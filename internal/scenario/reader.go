@@ -2,9 +2,7 @@ package scenario
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"regexp"
 	"slices"
 	"strings"
@@ -43,7 +41,7 @@ func (r *reader) root() *yaml.Node {
 	if r.unreadable() {
 		return nil
 	}
-	docs, err := decode(r.src)
+	docs, err := config.Documents(r.src)
 	if err != nil { // unreadable would have said where
 		r.addAt(1, 1, "yaml-syntax", "", "not YAML: "+err.Error())
 		return nil
@@ -77,28 +75,6 @@ func (r *reader) unreadable() bool {
 		}
 	}
 	return len(r.list) > 0
-}
-
-// decode parses all documents of src. The YAML package panics on some broken
-// inputs; that is a syntax error like any other.
-func decode(src []byte) (docs []*yaml.Node, err error) {
-	defer func() {
-		if p := recover(); p != nil {
-			err = fmt.Errorf("%v", p)
-		}
-	}()
-	dec := yaml.NewDecoder(bytes.NewReader(src))
-	for {
-		var n yaml.Node
-		err := dec.Decode(&n)
-		if errors.Is(err, io.EOF) {
-			return docs, nil
-		}
-		if err != nil {
-			return nil, err
-		}
-		docs = append(docs, &n)
-	}
 }
 
 // addAt notes an error at a place, moved inside the source.
@@ -185,7 +161,7 @@ func (s *section) take(k, v *yaml.Node, known []string) {
 		refuse("duplicate-key", "keep one of them", "key %q stands twice in this mapping, first at line %d, column %d", k.Value, first.Line, first.Column)
 	case !slices.Contains(known, k.Value):
 		hint := "its keys are " + listing(known)
-		if near := nearest(k.Value, known); near != "" {
+		if near := diag.Nearest(k.Value, known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		refuse("unknown-key", hint, "unknown key %q in %s", short(k.Value), s.label)
@@ -315,7 +291,7 @@ func (s *section) word(key string, words ...string) (string, bool) {
 	}
 	if !slices.Contains(words, n.Value) {
 		hint := "it is one of " + listing(words)
-		if near := nearest(n.Value, words); near != "" {
+		if near := diag.Nearest(n.Value, words); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
 		s.refuse(key, "unknown-word", hint, "%s: %s is not known", key, said(n))
@@ -389,41 +365,3 @@ func short(s string) string {
 }
 
 func listing(words []string) string { return strings.Join(words, ", ") }
-
-// nearest returns the word that a mistyped one most likely meant, or "".
-func nearest(typed string, words []string) string {
-	best, name := max(1, len(typed)/3)+1, ""
-	if len(typed) > 64 {
-		return ""
-	}
-	for _, w := range words {
-		if d := distance([]rune(typed), []rune(w)); d < best {
-			best, name = d, w
-		}
-	}
-	return name
-}
-
-// distance is the number of runes to insert, delete, replace or swap with their
-// neighbour to turn a into b (optimal string alignment).
-func distance(a, b []rune) int {
-	two, one, row := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range one {
-		one[j] = j
-	}
-	for i := range a {
-		row[0] = i + 1
-		for j := range b {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			row[j+1] = min(one[j+1]+1, row[j]+1, one[j]+cost)
-			if i > 0 && j > 0 && a[i] == b[j-1] && a[i-1] == b[j] {
-				row[j+1] = min(row[j+1], two[j-1]+1)
-			}
-		}
-		two, one, row = one, row, two
-	}
-	return one[len(b)]
-}

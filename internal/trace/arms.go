@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/canaryctl/canaryctl/internal/diag"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -99,7 +100,7 @@ func (a *armNames) notes(f *feed) {
 		return
 	}
 	for _, arm := range a.arms {
-		near := suggest(strings.ToLower(string(arm)), []string{string(release.Stable), string(release.Canary)})
+		near := diag.Nearest(strings.ToLower(string(arm)), []string{string(release.Stable), string(release.Canary)})
 		if near != "" && near != string(arm) && len(arm) > 3 {
 			f.note("%s is an arm of its own and not %s; if it is meant to be, say --arm %s=%s", printable(string(arm)), near, near, printable(string(arm)))
 		}

@@ -8,6 +8,8 @@ import (
 	"io"
 	"slices"
 	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
 // csvReader reads comma-separated values with a header (RFC 4180; quoted cells
@@ -159,7 +161,7 @@ func (c *csvReader) place(col column) error {
 		return nil
 	}
 	e := &MappingError{Text: col.field.String() + "=" + col.path.String(), Msg: fmt.Sprintf("there is no column %q", col.path), Advice: "the columns are " + list(c.header)}
-	if near := suggest(col.path.String(), c.header); near != "" {
+	if near := diag.Nearest(col.path.String(), c.header); near != "" {
 		e.Advice = fmt.Sprintf("did you mean %s?", near)
 	}
 	return e

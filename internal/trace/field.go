@@ -139,41 +139,6 @@ var timeNames = []string{
 	"unix_ts", "event_time", "request_time", "window_start",
 }
 
-// suggest returns the name nearest to word, or "" where none is near.
-func suggest(word string, names []string) string {
-	best, at := "", max(1, len(word)/3)+1
-	for _, name := range names {
-		if d := editDistance(word, name); d < at {
-			best, at = name, d
-		}
-	}
-	return best
-}
-
-// editDistance is the number of single-byte edits, swaps of neighbours
-// included, from a to b (optimal string alignment).
-func editDistance(a, b string) int {
-	prev2, prev, cur := make([]int, len(b)+1), make([]int, len(b)+1), make([]int, len(b)+1)
-	for j := range prev {
-		prev[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		cur[0] = i
-		for j := 1; j <= len(b); j++ {
-			change := 1
-			if a[i-1] == b[j-1] {
-				change = 0
-			}
-			cur[j] = min(prev[j]+1, cur[j-1]+1, prev[j-1]+change)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				cur[j] = min(cur[j], prev2[j-2]+1)
-			}
-		}
-		prev2, prev, cur = prev, cur, prev2
-	}
-	return prev[len(b)]
-}
-
 // ofRequest reports whether one of names is a field that requests have and
 // windows have not, besides the time.
 func ofRequest(names []string) bool {

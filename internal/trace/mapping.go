@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
 // Mapping says where a field is found and in which unit.
@@ -74,7 +76,7 @@ func parseOne(part string) (Mapping, error) {
 
 func unknownField(part, name string) error {
 	e := &MappingError{Text: part, Msg: fmt.Sprintf("there is no field %q", name)}
-	if near := suggest(name, fieldNames()); near != "" {
+	if near := diag.Nearest(name, fieldNames()); near != "" {
 		e.Advice = fmt.Sprintf("did you mean %s?", near)
 		return e
 	}

@@ -76,11 +76,3 @@ func TestArmFlagsAreRead(t *testing.T) {
 		t.Errorf("%v %v", err, o)
 	}
 }
-
-func TestSuggestKnowsNearNames(t *testing.T) {
-	for word, want := range map[string]string{"toatl": "total", "p99": "", "transfer": "transfers", "xyz": "", "judgd": "judged"} {
-		if got := suggest(word, []string{"total", "transfers", "judged", "p99_ms"}); got != want {
-			t.Errorf("%s: %q, want %q", word, got, want)
-		}
-	}
-}

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
 // plan says which columns of a file hold which fields. It is made once the
@@ -225,7 +227,7 @@ func (p *plan) findUnused(names []string) {
 // none is near or the field is among the names as well. A byte that was damaged
 // into invalid UTF-8 counts as one.
 func meant(name string, names []string) string {
-	near := suggest(strings.ReplaceAll(name, "\uFFFD", "?"), fieldNames())
+	near := diag.Nearest(strings.ReplaceAll(name, "\uFFFD", "?"), fieldNames())
 	if len(name) <= 3 || slices.Contains(names, near) {
 		return ""
 	}

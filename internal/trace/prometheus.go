@@ -190,16 +190,16 @@ func (a *answerReader) settle(names []string) error {
 func (a *answerReader) checkSeries() error {
 	seen := map[string]bool{}
 	for _, s := range a.series {
-		arm := ""
+		var arm strings.Builder
 		for _, c := range a.plan.columns {
 			if !a.isValue(c.path.String()) && c.field != FieldT {
-				arm += string(s.labels[model.LabelName(c.path.String())]) + "\x00"
+				arm.WriteString(string(s.labels[model.LabelName(c.path.String())]) + "\x00")
 			}
 		}
-		if seen[arm] {
+		if seen[arm.String()] {
 			return a.severalSeries()
 		}
-		seen[arm] = true
+		seen[arm.String()] = true
 	}
 	return nil
 }

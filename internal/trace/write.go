@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/diag"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -43,7 +44,7 @@ func ParseColumns(s string) ([]Column, error) {
 		i := slices.Index(names, name)
 		if i < 0 {
 			e := &MappingError{Text: s, Msg: fmt.Sprintf("windows have no column %q", name), Advice: "the columns are " + strings.Join(names, ",")}
-			if near := suggest(name, names); near != "" {
+			if near := diag.Nearest(name, names); near != "" {
 				e.Advice = fmt.Sprintf("did you mean %s?", near)
 			}
 			return nil, e
