@@ -161,7 +161,7 @@ func (d *document) checkRoutes(c *Config) {
 	for i, id := range c.Include {
 		if excluded[id] {
 			d.errorAt(d.node(fmt.Sprintf("canary.include.user_ids[%d]", i)), ruleRouteOverlap, "keep one of them",
-				"user %q is both excluded and included", short(id))
+				"user %q is both excluded and included", Short(id))
 		}
 	}
 }
@@ -170,8 +170,9 @@ func (d *document) checkSource(c *Config) {
 	if c.Source == nil || c.Source.Kind != "prometheus" {
 		return
 	}
-	if (c.Source.URL == "") == (c.Source.URLEnv == "") {
-		v := d.values["source.prometheus"]
+	const path = "source.prometheus"
+	if d.noted(path, "url") == d.noted(path, "url_env") {
+		v := d.values[path]
 		d.errorAt(v.key, ruleOneOf, "keep one of url or url_env", "prometheus needs exactly one of the keys url and url_env")
 	}
 }

@@ -131,6 +131,7 @@ func TestParseFinds(t *testing.T) {
 		{"source without path", minimal + "source: {windows: {}}\n", "4:10 missing-key", "path"},
 		{"path that is a mapping", minimal + "source: {windows: {path: {a: b}}}\n", "4:26 wrong-type", "path"},
 		{"prometheus without url", minimal + "source: {prometheus: {queries: {}}}\n", "4:10 one-of", "url_env"},
+		{"prometheus with a broken url", minimal + "source: {prometheus: {url: [], queries: {}}}\n", "4:28 wrong-type", ""},
 		{"two channels in one", minimal + "notify: [{slack: {}, webhook: {}}]\n", "4:10 one-of", ""},
 		{"user on both lists", with("exclude: {user_ids: [7]}\ninclude: {user_ids: ['7']}"), "5:24 route-overlap", ""},
 		{"all at once, in order", "canary:\n  steps: [{pct: 2, min_hold_min: 1m}]\n  x: 1\n", "1:1 missing-key, 2:17 out-of-range, 2:34 wrong-unit, 3:3 unknown-key", ""},

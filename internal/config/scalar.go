@@ -41,7 +41,7 @@ var plainDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,24})?
 var longDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
 
 func tooManyDigits(written string) *mistake {
-	return &mistake{ruleOutOfRange, fmt.Sprintf("%s has too many digits to be held exactly", short(written)), "18 significant digits are plenty"}
+	return &mistake{ruleOutOfRange, fmt.Sprintf("%s has too many digits to be held exactly", Short(written)), "18 significant digits are plenty"}
 }
 
 const minutesHint = "the unit is minutes, written as a plain number: 5, 0.5 (30 seconds), 1440 (a day)"
@@ -84,14 +84,14 @@ func said(n *yaml.Node) string {
 	case "!!null":
 		return "nothing"
 	case "!!str":
-		return fmt.Sprintf("the string %q", short(n.Value))
+		return fmt.Sprintf("the string %q", Short(n.Value))
 	}
-	return short(n.Value)
+	return Short(n.Value)
 }
 
-// short returns the beginning of a value for a message, without the secrets
+// Short returns the beginning of a value for a message, without the secrets
 // that a cut would make unrecognisable.
-func short(s string) string {
+func Short(s string) string {
 	s = maskSpans(s, secretSpans(s))
 	if r := []rune(s); len(r) > 40 {
 		return string(r[:37]) + "..."
@@ -197,7 +197,7 @@ func (k *key) noNumber(n *yaml.Node) *mistake {
 	case numeric && longDecimal.MatchString(n.Value):
 		return tooManyDigits(n.Value)
 	case numeric:
-		return &mistake{ruleWrongType, fmt.Sprintf("%s is not in plain decimal form", short(n.Value)), "write digits, at most one point and no signs, underscores or leading zeros: 0.05, 1440"}
+		return &mistake{ruleWrongType, fmt.Sprintf("%s is not in plain decimal form", Short(n.Value)), "write digits, at most one point and no signs, underscores or leading zeros: 0.05, 1440"}
 	case n.Tag == "!!str" && plainDecimal.MatchString(n.Value):
 		return &mistake{ruleWrongType, fmt.Sprintf("%s, not %s", want, said(n)), "remove the quotes"}
 	case n.Tag == "!!str" && strings.HasSuffix(n.Value, "%") && k.kind == kindDecimal:

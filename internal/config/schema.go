@@ -157,7 +157,10 @@ func (s *spec) scalarSchema() object {
 	case kindZone:
 		return object{{"type", "string"}, {"minLength", 1}}
 	}
-	if s.form != nil {
+	switch s.form {
+	case envName: // never a number
+		return object{{"type", "string"}, {"pattern", s.form.re.String()}}
+	case oneLine:
 		return append(textSchema(), member{"allOf", []any{object{{"pattern", s.form.re.String()}}}})
 	}
 	return textSchema()

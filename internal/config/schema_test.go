@@ -3,11 +3,16 @@ package config
 import (
 	"bytes"
 	"encoding/json"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"gopkg.in/yaml.v3"
+	"pgregory.net/rapid"
+
+	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
 func compiled(t *testing.T) *jsonschema.Schema {
@@ -144,6 +149,128 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 			}
 		})
 	}
+}
+
+// whole uses every part of the schema; it is what mutations begin with.
+const whole = `{
+"canary": {"target_service": "s", "traffic_dimension": "user_id", "hash_ring_slots": 100, "requests_per_min": 600,
+  "steps": [{"pct": 0.01, "min_hold_min": 5, "gate": ["time", "metric"], "max_wait_min": 9, "limits": {"violation_limit": 5, "slow_window_min": 30}}, {"pct": 1, "min_hold_min": 0}],
+  "exclude": {"segments": ["a"], "user_ids": ["b", 7]}, "include": {"user_ids": ["c"]},
+  "metrics": {"fast_layer": {"violation_window_min": 5, "cost_ratio_limit": 2.0, "p99_min_samples": 0}, "slow_layer": {"solve_baseline": 0.9, "label_lag_min": 0}, "recovery": {"half_open_trials": 5, "lock_on_escalate": true}}},
+"signals": {"cost": {"mode": "off"}, "p99": {"on_fail": "hold"}},
+"freeze": [{"zone": "UTC", "days": ["mon"], "from": "16:00", "to": "24:00"}], "approval_timeout_min": 60, "max_pct": {"pct": 1, "because": "x"}, "cost_baseline_usd": 0.01,
+"versions": {"stable": {"model_id": "a", "temperature": 0, "params": {"k": 1}, "api_key_env": "KEY", "weight": 0.9}, "canary": {"model_id": "b", "base_url": "http://h", "weight": 0.1}, "allow_multiple_changes": "x"},
+"source": {"prometheus": {"url_env": "P", "queries": {"a": "b"}, "span_min": 1}},
+"target": {"file": {"path": "w"}}, "state": {"dir": "d"}, "notify": [{"slack": {"url_env": "S"}}], "hooks": {"on_rollback": [{"http": {"url": "u"}}]}}`
+
+// someValues are what mutations put in, as JSON.
+var someValues = []string{
+	`null`, `true`, `0`, `1`, `-1`, `0.5`, `2.5`, `3.0`, `100`, `1e9`, `1e12`, `1e13`, `5270400`, `5270401`, `1000001`,
+	`"x"`, `""`, `" "`, `"3"`, `"5m"`, `"50%"`, `"a\tb"`, `"A_B"`, `"a-b"`, `"observe"`, `"hold"`, `"24:00"`, `"24:01"`, `"9:00"`, `"23:59"`, `"Europe/Berlin"`,
+	`[]`, `[1]`, `["a"]`, `["time"]`, `["time", "time"]`, `["mon", "mon"]`, `[null]`, `[""]`, `{}`, `{"a": 1}`,
+}
+
+func fromJSON(t *rapid.T, text string) any {
+	var v any
+	if err := json.Unmarshal([]byte(text), &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// beyondSchema are the rules about keys together, and about texts, that a
+// schema cannot say.
+var beyondSchema = []string{ruleStepOrder, ruleLastStep, ruleOffRing, ruleSolveFloor, ruleRouteOverlap}
+
+// TestSchemaAgreesWithParserOnMutations: what the schema refuses the parser
+// refuses, and what the parser refuses by a rule of structure the schema
+// refuses.
+func TestSchemaAgreesWithParserOnMutations(t *testing.T) {
+	schema := compiled(t)
+	rapid.Check(t, func(t *rapid.T) {
+		doc := mutated(t)
+		src, err := json.Marshal(doc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var n yaml.Node
+		if err := yaml.Unmarshal(src, &n); err != nil {
+			t.Fatal(err)
+		}
+		invalid := schema.Validate(plain(&n))
+		_, list := Parse("canary.yaml", src)
+		structure := slices.DeleteFunc(slices.Clone(list), func(f diag.Finding) bool {
+			return slices.Contains(beyondSchema, f.Rule) || f.Rule == ruleUnknownWord && strings.Contains(f.Message, "no time zone")
+		})
+		if invalid != nil && len(list) == 0 || invalid == nil && len(structure) > 0 {
+			t.Fatalf("%s\nthe schema says %v\nthe parser says %v", src, invalid, list)
+		}
+	})
+}
+
+// mutated is the whole file with one or two places set, removed, renamed or
+// added to.
+func mutated(t *rapid.T) any {
+	doc := fromJSON(t, whole)
+	for range rapid.IntRange(1, 2).Draw(t, "mutations") {
+		at := rapid.SampledFrom(holders(doc)).Draw(t, "at")
+		value := fromJSON(t, rapid.SampledFrom(someValues).Draw(t, "value"))
+		name := rapid.SampledFrom(append(specNames(), "bogus", "")).Draw(t, "name")
+		switch m := at.(type) {
+		case map[string]any:
+			names := slices.Sorted(maps.Keys(m))
+			if len(names) == 0 {
+				m[name] = value
+				continue
+			}
+			old := rapid.SampledFrom(names).Draw(t, "key")
+			switch rapid.SampledFrom([]string{"set", "set", "remove", "rename", "add"}).Draw(t, "what") {
+			case "set":
+				m[old] = value
+			case "remove":
+				delete(m, old)
+			case "rename":
+				m[name] = m[old]
+				delete(m, old)
+			case "add":
+				m[name] = value
+			}
+		case []any:
+			if len(m) > 0 {
+				m[rapid.IntRange(0, len(m)-1).Draw(t, "item")] = value
+			}
+		}
+	}
+	return doc
+}
+
+// holders returns the mappings and lists of a document, in a fixed order.
+func holders(v any) []any {
+	var out []any
+	switch v := v.(type) {
+	case map[string]any:
+		out = append(out, v)
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			out = append(out, holders(v[name])...)
+		}
+	case []any:
+		out = append(out, v)
+		for _, item := range v {
+			out = append(out, holders(item)...)
+		}
+	}
+	return out
+}
+
+// specNames returns the names of all keys.
+func specNames() []string {
+	var names []string
+	for _, k := range keys {
+		if _, name := splitPath(k.path); name != "[]" && name != "*" {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // TestSchemaKnowsEveryKey: nothing of the table is left out.

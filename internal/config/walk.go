@@ -85,9 +85,9 @@ func (d *document) wantKind(s *spec, n *yaml.Node, want yaml.Kind) bool {
 	case n.Tag == "!!null" && n.Kind == yaml.ScalarNode:
 		hint = "remove the key or give it a value"
 	case s.path == "canary.max_pct":
-		hint = fmt.Sprintf(`a ladder that ends early says why: max_pct: {pct: %s, because: "..."}`, short(n.Value))
+		hint = fmt.Sprintf(`a ladder that ends early says why: max_pct: {pct: %s, because: "..."}`, Short(n.Value))
 	case want == yaml.SequenceNode && n.Kind == yaml.ScalarNode:
-		hint = fmt.Sprintf("write [%s]", short(n.Value))
+		hint = fmt.Sprintf("write [%s]", Short(n.Value))
 	case len(s.order) > 0 && want == yaml.MappingNode && s.children["*"] == nil:
 		hint = "its keys are " + listing(s.order)
 	}
@@ -99,11 +99,11 @@ func (d *document) wantKind(s *spec, n *yaml.Node, want yaml.Kind) bool {
 // or on a YAML reader's taste: aliases and tags.
 func (d *document) unusable(n *yaml.Node) bool {
 	if n.Kind == yaml.AliasNode {
-		d.errorAt(n, ruleYAMLAlias, "write the value out here as well", "alias *%s: aliases are not followed", short(n.Value))
+		d.errorAt(n, ruleYAMLAlias, "write the value out here as well", "alias *%s: aliases are not followed", Short(n.Value))
 		return true
 	}
 	if n.Style&yaml.TaggedStyle != 0 {
-		d.errorAt(n, ruleYAMLTag, "remove the tag", "tag %s: values have the type of their key", short(n.Tag))
+		d.errorAt(n, ruleYAMLTag, "remove the tag", "tag %s: values have the type of their key", Short(n.Tag))
 		return true
 	}
 	return false
@@ -125,7 +125,7 @@ func (d *document) pairs(n *yaml.Node, each func(k, v *yaml.Node)) {
 			continue
 		}
 		if first := seen[k.Value]; first != nil {
-			d.errorAt(k, ruleDuplicateKey, "keep one of them", "key %q stands twice in this mapping, first at line %d, column %d", short(k.Value), first.Line, first.Column)
+			d.errorAt(k, ruleDuplicateKey, "keep one of them", "key %q stands twice in this mapping, first at line %d, column %d", Short(k.Value), first.Line, first.Column)
 			continue
 		}
 		seen[k.Value] = k
@@ -231,7 +231,7 @@ func (d *document) walkList(s *spec, path string, n *yaml.Node) {
 		d.walk(s.children["[]"], path+"["+strconv.Itoa(i)+"]", nil, item)
 		if s.unique && item.Kind == yaml.ScalarNode {
 			if seen[item.Value] {
-				d.errorAt(item, ruleDuplicateItem, "keep one of them", "%s has %q twice", label(s, path), short(item.Value))
+				d.errorAt(item, ruleDuplicateItem, "keep one of them", "%s has %q twice", label(s, path), Short(item.Value))
 			}
 			seen[item.Value] = true
 		}
@@ -311,7 +311,7 @@ func (d *document) unknownKey(s *spec, path string, k *yaml.Node) {
 	} else if len(names) > 0 {
 		hint = "its keys are " + listing(names)
 	}
-	d.errorAt(k, ruleUnknownKey, hint, "unknown key %q in %s", short(k.Value), label(s, path))
+	d.errorAt(k, ruleUnknownKey, hint, "unknown key %q in %s", Short(k.Value), label(s, path))
 }
 
 // homeOf returns the path under which a key of the table stands, or "".

@@ -154,6 +154,7 @@ var wrong = []struct {
 	{"octal", "p99_ms: 300", "p99_ms: 0300", "wrong-type", "0300", "want a number", ""},
 	{"underscore", "p99_ms: 300", "p99_ms: 3_00", "wrong-type", "3_00", "want a number", ""},
 	{"text for a number", "p99_ms: 300", "p99_ms: fast", "wrong-type", "fast", `p99_ms: want a number, not "fast"`, ""},
+	{"secret for a number", "p99_ms: 300", "p99_ms: sk-abcdefgh12345678", "wrong-type", "sk-abcdefgh12345678", `p99_ms: want a number, not "*******************"`, ""},
 	{"quoted number", "p99_ms: 300", `p99_ms: "300"`, "wrong-type", `"300"`, "want a number", ""},
 	{"rate above 1", "solve_rate: 0.9", "solve_rate: 90", "out-of-range", "90", "solve_rate: 90 is not between 0 and 1", ""},
 	{"fraction of a minute", "minutes: 120", "minutes: 1.5", "wrong-type", "1.5", "want a whole number, not 1.5", ""},

@@ -164,7 +164,7 @@ func (s *section) take(k, v *yaml.Node, known []string) {
 		if near := diag.Nearest(k.Value, known); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		refuse("unknown-key", hint, "unknown key %q in %s", short(k.Value), s.label)
+		refuse("unknown-key", hint, "unknown key %q in %s", config.Short(k.Value), s.label)
 	default:
 		s.keys[k.Value] = k
 		if v.Kind == yaml.ScalarNode && v.Tag == "!!null" && v.Value == "" {
@@ -228,11 +228,11 @@ func (s *section) ratio(key string, low, high float64) (release.Ratio, bool) {
 		return release.Ratio{}, false
 	}
 	if n.Tag == "!!float" && strings.ContainsAny(strings.ToLower(n.Value), "ni") && !decimal.MatchString(n.Value) {
-		s.refuse(key, "not-finite", "", "%s: %s is not a finite number", key, short(n.Value))
+		s.refuse(key, "not-finite", "", "%s: %s is not a finite number", key, config.Short(n.Value))
 		return release.Ratio{}, false
 	}
 	if strings.HasPrefix(n.Value, "-") && (n.Tag == "!!int" || n.Tag == "!!float") {
-		s.refuse(key, "out-of-range", "", "%s: %s is negative", key, short(n.Value))
+		s.refuse(key, "out-of-range", "", "%s: %s is negative", key, config.Short(n.Value))
 		return release.Ratio{}, false
 	}
 	if n.Tag != "!!int" && n.Tag != "!!float" || !decimal.MatchString(n.Value) {
@@ -354,14 +354,7 @@ func said(n *yaml.Node) string {
 	case n.Tag == "!!null":
 		return "nothing"
 	}
-	return fmt.Sprintf("%q", short(n.Value))
-}
-
-func short(s string) string {
-	if r := []rune(s); len(r) > 40 {
-		return string(r[:37]) + "..."
-	}
-	return s
+	return fmt.Sprintf("%q", config.Short(n.Value))
 }
 
 func listing(words []string) string { return strings.Join(words, ", ") }
