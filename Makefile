@@ -15,7 +15,7 @@ build: ## build bin/canaryctl
 
 check: fmt build vet lint test scenarios ## all that a change must pass: build, vet, linters, import rules, race tests, scenarios
 
-fmt: ## fail if a file is not gofmt-ed, go.mod not tidy, or code not modern
+fmt: ## fail if a file is not gofmt-ed or go.mod is not tidy
 	@test -z "$$(gofmt -l .)" || { gofmt -l .; echo 'run gofmt -w on the files above'; exit 1; }
 	$(GO) mod tidy -diff
 

@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -147,42 +145,4 @@ func appendMetrics(src []byte, settings []calibrate.Setting) []byte {
 		out = append(out, "    "+s.Key[1]+": "+s.Value+end...)
 	}
 	return out
-}
-
-// replaceFile writes a file aside and renames it over path, so that a reader
-// sees the old bytes or the new ones. It refuses if the file is no longer what
-// was read: somebody else has edited it since. A link is followed; the
-// permissions stay.
-func replaceFile(name string, was, data []byte) error {
-	path, err := filepath.EvalSymlinks(name)
-	if err != nil {
-		return changed(name, err)
-	}
-	if now, err := os.ReadFile(path); err != nil || !bytes.Equal(now, was) {
-		return changed(path, err)
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return changed(path, err)
-	}
-	tmp, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
-	if err != nil {
-		return &Error{Code: ExitFailed, Err: fmt.Errorf("%s was not touched: %w", path, err), Hint: "the file is written beside itself and renamed: its directory must be writable"}
-	}
-	defer os.Remove(tmp.Name()) // after the rename there is nothing to remove
-	_, err = tmp.Write(data)
-	err = errors.Join(err, tmp.Chmod(info.Mode().Perm()), tmp.Sync(), tmp.Close())
-	if err != nil {
-		return err
-	}
-	return os.Rename(tmp.Name(), path)
-}
-
-// changed says that somebody else edited, or removed, the file meanwhile.
-func changed(path string, err error) error {
-	what := fmt.Errorf("%s has changed since it was read; it was not touched", path)
-	if err != nil {
-		what = fmt.Errorf("%s cannot be read any more: %w", path, err)
-	}
-	return &Error{Code: ExitConflict, Err: what, Hint: "run the command again"}
 }

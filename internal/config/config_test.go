@@ -63,7 +63,7 @@ func TestPublishedFilePlan(t *testing.T) {
 func TestProductsAreExact(t *testing.T) {
 	l := parseOK(t, with(`metrics:
   fast_layer: {baseline_violation_rate: 0.0001, violation_ratio_multiplier: 3, p99_baseline_ms: 1.1, p99_ratio_limit: 1.1, baseline_transfer_rate: 0.07, transfer_rate_ratio_limit: 3}
-  slow_layer: {solve_baseline: 0.93, solve_rate_drop_pp: 3.5}`)).Limits()
+  slow_layer: {solve_baseline: 0.93, solve_rate_drop_pp: 3.5}`)).Plan().Steps[0].Limits
 	if l.ViolationRate != release.NewRatio(3, 10000) || l.TransferRate != release.NewRatio(21, 100) {
 		t.Errorf("rates %v %v", l.ViolationRate, l.TransferRate)
 	}

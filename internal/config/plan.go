@@ -46,16 +46,6 @@ func (c *Config) Plan() *ladder.Plan {
 	return p
 }
 
-// Limits returns the plan's own limits, without a step's over them.
-func (c *Config) Limits() breaker.Limits {
-	l, err := c.limits(c.Fast, c.Slow)
-	if err != nil {
-		panic("config: limits of a Config that Parse did not make: " + err.Error())
-	}
-	l.Keep = l.Reach()
-	return l
-}
-
 // errNoFloor says that a solve rate can never be low enough to trip.
 var errNoFloor = errors.New("solve_baseline - solve_rate_drop_pp is not above 0")
 

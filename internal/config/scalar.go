@@ -31,8 +31,6 @@ type typed struct {
 // what to do.
 type mistake struct{ rule, message, hint string }
 
-func (m *mistake) Error() string { return m.message }
-
 // plainDecimal is the form in which numbers are written: no octal, hexadecimal,
 // underscores, signs or sexagesimals, which YAML 1.1 and 1.2 read differently.
 var plainDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?$`)

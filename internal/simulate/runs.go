@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/stats"
 )
 
 // Result is what one seeded run of a batch came to.
@@ -61,6 +63,11 @@ type Spread struct {
 	Min, P50, P90, Max float64
 }
 
+var (
+	p50 = release.NewRatio(1, 2)
+	p90 = release.NewRatio(9, 10)
+)
+
 // SpreadOf returns the spread of values, which it sorts in place. Without
 // values N is 0 and the figures mean nothing.
 func SpreadOf(values []float64) Spread {
@@ -69,8 +76,7 @@ func SpreadOf(values []float64) Spread {
 		return Spread{}
 	}
 	slices.Sort(values)
-	rank := func(q float64) float64 { return values[int(math.Ceil(q*float64(n)))-1] }
-	return Spread{N: n, Min: values[0], P50: rank(0.5), P90: rank(0.9), Max: values[n-1]}
+	return Spread{N: n, Min: values[0], P50: stats.NearestRank(values, p50), P90: stats.NearestRank(values, p90), Max: values[n-1]}
 }
 
 // Batch sums up the runs of one scenario.

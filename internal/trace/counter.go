@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/stats"
 )
 
 // counter counts records into windows per arm, aligned to the epoch. Every sum
@@ -300,12 +301,12 @@ func (tl *tally) seal() {
 		return
 	}
 	slices.Sort(tl.latency)
-	tl.p99 = tl.latency[nearestRank99(len(tl.latency))]
+	tl.p99 = stats.NearestRank(tl.latency, percent99)
 	tl.ranked, tl.latency = sealed, nil
 }
 
-// nearestRank99 is the index of the ceil(0.99 n)-th smallest of n > 0 values.
-func nearestRank99(n int) int { return (99*n+99)/100 - 1 }
+// percent99 is the quantile that a p99 is.
+var percent99 = release.NewRatio(99, 100)
 
 // finish turns the tallies into windows.
 func (c *counter) finish(f *feed) {

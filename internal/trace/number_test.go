@@ -89,10 +89,15 @@ func TestDigestSetHoldsWhatWasAdded(t *testing.T) {
 	})
 }
 
-func TestNearestRankIsTheCeiling(t *testing.T) {
+func TestPercentile99IsTheNearestRank(t *testing.T) {
 	for n := 1; n < 1000; n++ {
-		if got, want := nearestRank99(n), int(math.Ceil(99*float64(n)/100))-1; got != want {
-			t.Errorf("n=%d: %d, want %d", n, got, want)
+		tl := tally{ranked: open99}
+		for v := n; v > 0; v-- {
+			tl.latency = append(tl.latency, float64(v))
+		}
+		tl.seal()
+		if want := math.Ceil(99 * float64(n) / 100); tl.p99 != want {
+			t.Errorf("n=%d: %v, want %v", n, tl.p99, want)
 		}
 	}
 }
