@@ -75,9 +75,9 @@ func roughly(trips int64, weeks float64) string {
 }
 
 var healthyHints = [release.Judged]string{
-	release.Violations: "measure baseline_violation_rate, or raise violation_limit",
-	release.Transfers:  "measure baseline_transfer_rate, or raise min_transfer_count",
-	release.SolveRate:  "raise min_samples_slow and slow_window_min, or solve_rate_drop_pp",
+	release.Violations: "raise violation_limit in this step's limits; `canaryctl calibrate` measures baseline_violation_rate",
+	release.Transfers:  "raise min_transfer_count in this step's limits; `canaryctl calibrate` measures baseline_transfer_rate",
+	release.SolveRate:  "raise min_samples_slow and slow_window_min, or solve_rate_drop_pp, in this step's limits; `canaryctl calibrate` measures the noise",
 }
 
 // healthyHint names the key that matters most.
@@ -88,7 +88,7 @@ func healthyHint(trips [release.Judged]int64) string {
 			worst = release.Signal(s)
 		}
 	}
-	return healthyHints[worst] + " in this step's limits; `canaryctl calibrate` derives them"
+	return healthyHints[worst]
 }
 
 // healthyTrips runs the real breaker over drawn windows of a healthy service

@@ -160,6 +160,20 @@ func TestTheTimelineFitsTheTerminal(t *testing.T) {
 	}
 }
 
+// TestAnObservedSignalWouldFail: it is past its limit and decides nothing.
+func TestAnObservedSignalWouldFail(t *testing.T) {
+	observed := shop + "  signals: { solve_rate: { mode: observe } }\n  metrics:\n    slow_layer: { solve_baseline: 0.99, solve_rate_drop_pp: 5 }\n"
+	sim := run(t, observed, feed(t, 20), simulate.Options{})
+	if got := string(text(t, draw(sim, report.Style{}))); !strings.Contains(got, "! solve_rate   would_fail ") || len(sim.Outcome.Rollbacks) != 0 {
+		t.Errorf("got %s", got)
+	}
+	for _, v := range sim.JSON().Final.Verdicts {
+		if v.WouldFail != (v.Signal == "solve_rate") {
+			t.Errorf("%s: would_fail %v", v.Signal, v.WouldFail)
+		}
+	}
+}
+
 func TestJSONOfASimulation(t *testing.T) {
 	sim := run(t, shop, feed(t, 80, 40), simulate.Options{BadFrom: new(40)})
 	b, err := json.MarshalIndent(sim.JSON(), "", "  ")

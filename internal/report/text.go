@@ -308,7 +308,11 @@ func (s *Simulation) end(b *strings.Builder) {
 		if v.Finding.Of > 0 {
 			text = v.Finding.String()
 		}
-		fmt.Fprintf(b, "  %s %-12s %-12s %s\n", sign, v.Finding.Signal, v.Verdict, text)
+		verdict := v.Verdict.String()
+		if !v.Needed && v.Verdict == release.Fail {
+			verdict = "would_fail" // only observed: it decides nothing
+		}
+		fmt.Fprintf(b, "  %s %-12s %-12s %s\n", sign, v.Finding.Signal, verdict, text)
 	}
 }
 
