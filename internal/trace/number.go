@@ -141,10 +141,11 @@ func (n number) floor(pow int) (int64, bool) {
 	return n.signed(w), true
 }
 
-// round returns n * 10^pow rounded half to even.
+// round returns n * 10^pow rounded half to even, or false when it does not fit,
+// or has more than 18 digits before the point and more behind it than are kept.
 func (n number) round(pow int) (int64, bool) {
 	w, rem, div, ok := n.scaled(pow)
-	if !ok {
+	if !ok || n.cut && n.exp+pow >= 0 {
 		return 0, false
 	}
 	if half := div - rem; rem > half || rem == half && (n.cut || w%2 == 1) {

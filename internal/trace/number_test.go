@@ -60,6 +60,19 @@ func TestNumbersAreExact(t *testing.T) {
 	})
 }
 
+// TestRoundDoesNotGuessDigitsThatWereCut: 2000000000000000000.51 has its half
+// among the digits that a number does not keep.
+func TestRoundDoesNotGuessDigitsThatWereCut(t *testing.T) {
+	n, _ := parseNumber([]byte("200000000000000000051"))
+	if got, ok := n.round(-2); ok {
+		t.Errorf("rounded to %d", got)
+	}
+	n, _ = parseNumber([]byte("1234567890.12345678901234567890"))
+	if got, ok := n.round(3); !ok || got != 1234567890123 {
+		t.Errorf("%d, %t", got, ok)
+	}
+}
+
 func abs(i *big.Int) *big.Int { return new(big.Int).Abs(i) }
 
 func TestMeasureRefusesWhatNoFloat64Holds(t *testing.T) {
