@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -14,73 +15,121 @@ import (
 	"github.com/canaryctl/canaryctl/scenarios"
 )
 
-// block is one command of a document with the output that the document shows.
+// block is one step of a document: a command with the output that the document
+// shows, or a file that it has the reader write.
 type block struct {
-	file string
 	line int
 	args []string
-	want []string
+	into string   // file that takes the output: "> FILE"
+	exit int      // what "$ echo $?" below it says, else 0
+	want []string // output, or the lines of file
+	file string   // "```yaml FILE"
 }
 
-// consoleBlocks reads the fenced console blocks of a document: a line
-// "$ canaryctl ..." and the output below it, where "..." stands for any number
-// of lines.
+// consoleBlocks reads the fenced blocks of a document that do something.
+//
+// In console blocks a line "$ canaryctl ..." is a command and what follows its
+// output, where "..." stands for any number of lines; "> FILE" at its end puts
+// the output there, and "$ echo $?" below says how it exits. Any other block with
+// a name behind its language is the file of that name.
 func consoleBlocks(t *testing.T, path string) (blocks []block) {
 	t.Helper()
 	src, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	inside := false
+	inside, fenced, status := false, false, false
 	for i, line := range strings.Split(string(src), "\n") {
 		command, isCommand := strings.CutPrefix(line, "$ canaryctl ")
 		switch {
 		case strings.HasPrefix(line, "```"):
-			inside = line == "```console"
+			language, name, named := strings.Cut(strings.TrimPrefix(line, "```"), " ")
+			fenced = !fenced
+			inside = fenced && (language == "console" || named)
+			if fenced && named {
+				blocks = append(blocks, block{line: i + 1, file: name})
+			}
 		case inside && isCommand:
-			blocks = append(blocks, block{file: path, line: i + 1, args: strings.Fields(command)})
+			blocks, status = append(blocks, newCommand(i+1, command)), false
+		case inside && line == "$ echo $?":
+			status = true
 		case inside && len(blocks) > 0:
 			last := &blocks[len(blocks)-1]
-			last.want = append(last.want, line)
+			if !status {
+				last.want = append(last.want, line)
+			} else if last.exit, err = strconv.Atoi(line); err != nil {
+				t.Fatalf("%s:%d: %v", path, i+1, err)
+			}
 		}
 	}
 	return blocks
 }
 
-// TestDocumentsShowWhatHappens runs every console block of the README and the
-// guides, in order, in a folder with the samples.
+// newCommand splits a command line at its spaces.
+func newCommand(line int, command string) block {
+	command, into, _ := strings.Cut(command, " > ")
+	return block{line: line, args: strings.Fields(command), into: into}
+}
+
+// TestDocumentsShowWhatHappens runs the README and the guides, each in a folder
+// of its own with the samples, block by block.
 func TestDocumentsShowWhatHappens(t *testing.T) {
-	docs := []string{filepath.Join("..", "..", "README.md")}
-	guides, err := filepath.Glob(filepath.Join("..", "..", "docs", "guides", "*.md"))
+	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	var blocks []block
-	for _, path := range append(docs, guides...) {
-		blocks = append(blocks, consoleBlocks(t, path)...)
-	}
-	if len(blocks) < 6 {
-		t.Fatalf("only %d console blocks found", len(blocks))
-	}
-	samples, err := filepath.Abs(filepath.Join("..", "..", "testdata", "samples"))
+	guides, err := filepath.Glob(filepath.Join(root, "docs", "guides", "*.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(t.TempDir())
-	if err := os.CopyFS(filepath.Join("testdata", "samples"), os.DirFS(samples)); err != nil {
-		t.Fatal(err)
+	if len(guides) < 2 {
+		t.Fatalf("only %d guides found", len(guides))
 	}
-	for _, b := range blocks {
-		var stdout, stderr bytes.Buffer
-		app := &cli.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" }, Scenarios: scenarios.FS}
-		if code := cli.Main(b.args, app); code != cli.ExitOK {
-			t.Errorf("%s:%d: canaryctl %s: exit %d: %s", b.file, b.line, strings.Join(b.args, " "), code, stderr.String())
-			continue
-		}
-		got := strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n")
-		if !matches(b.want, got) {
-			t.Errorf("%s:%d: canaryctl %s prints something else (-document +command):\n%s", b.file, b.line, strings.Join(b.args, " "), cmp.Diff(b.want, got))
-		}
+	for _, path := range append([]string{filepath.Join(root, "README.md")}, guides...) {
+		t.Run(filepath.Base(path), func(t *testing.T) {
+			blocks := consoleBlocks(t, path)
+			if len(blocks) < 3 {
+				t.Fatalf("only %d blocks found", len(blocks))
+			}
+			samples := filepath.Join("testdata", "samples")
+			t.Chdir(t.TempDir())
+			if err := os.CopyFS(samples, os.DirFS(filepath.Join(root, samples))); err != nil {
+				t.Fatal(err)
+			}
+			for _, b := range blocks {
+				runBlock(t, path, b)
+			}
+		})
+	}
+}
+
+// runBlock does what a block says in the present folder.
+func runBlock(t *testing.T, path string, b block) {
+	t.Helper()
+	if b.file != "" {
+		write(t, b.file, strings.Join(b.want, "\n")+"\n")
+		return
+	}
+	var stdout, stderr bytes.Buffer
+	app := &cli.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" }, Scenarios: scenarios.FS}
+	if code := int(cli.Main(b.args, app)); code != b.exit {
+		t.Errorf("%s:%d: canaryctl %s: exit %d, the document says %d: %s", path, b.line, strings.Join(b.args, " "), code, b.exit, stderr.String())
+		return
+	}
+	if b.into != "" {
+		write(t, b.into, stdout.String())
+		stdout.Reset()
+	}
+	got := strings.Split(strings.TrimSuffix(stdout.String(), "\n"), "\n")
+	if !matches(b.want, got) {
+		t.Errorf("%s:%d: canaryctl %s prints something else (-document +command):\n%s", path, b.line, strings.Join(b.args, " "), cmp.Diff(b.want, got))
+	}
+}
+
+func write(t *testing.T, name, text string) {
+	t.Helper()
+	if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -15,17 +15,29 @@ func TestNothingIsAllocatedForAWindow(t *testing.T) {
 		name  string
 		every int // minutes between bursts of violations; 0: healthy
 		lag   time.Duration
+		set   func(*breaker.Limits)
 	}{
 		{name: "healthy"},
 		{name: "tripping every 40 minutes", every: 40},
 		{name: "with label lag", every: 60, lag: minutes(10)},
+		{name: "fitted", set: func(l *breaker.Limits) { l.Noise = breaker.Noise{Z: 4.02, Tau: 0.02} }},
+		{name: "fitted, exact tail, count window", set: func(l *breaker.Limits) {
+			l.Noise, l.SlowSpanMax = breaker.Noise{Z: 4.02, Tau: 0.02, Tail: breaker.ExactTail}, minutes(60)
+		}},
+		{name: "against stable", set: func(l *breaker.Limits) { l.Noise, l.AgainstStable = breaker.Noise{Z: 4.02}, true }},
+		{name: "cusum, tripping every 40 minutes", every: 40, set: func(l *breaker.Limits) { l.Judge = breaker.CusumJudge }},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			l, st := published(), new(breaker.State)
 			l.MaxRecoveries, l.LabelLag = 0, tc.lag
+			l.SolveBaseline, l.Cusum = release.MustRatio("0.92"), breaker.Cusum{Drop: release.MustRatio("0.1"), Limit: 11.2}
+			if tc.set != nil {
+				tc.set(&l)
+			}
 			minute, trips := 0, 0
 			one := func() {
 				w := window(minute, 26, 24)
+				w.ControlJudged, w.ControlSolved, w.Known = 260, 239, w.Known|release.HasControl
 				if tc.every > 0 && minute%tc.every == tc.every-1 {
 					w.Violations = 3
 				}
@@ -48,16 +60,42 @@ func TestNothingIsAllocatedForAWindow(t *testing.T) {
 	}
 }
 
-// BenchmarkStep is one window of a healthy canary through the breaker.
+// BenchmarkStep is one window through the breaker: of a healthy canary, and of
+// one below the floor that noise may still explain, where the tail is computed.
 func BenchmarkStep(b *testing.B) {
-	l, st := published(), new(breaker.State)
-	w := window(0, 26, 24)
-	b.ReportAllocs()
-	for b.Loop() {
-		w.T = w.T.Add(time.Minute)
-		breaker.Tick(&l, st, w.T)
-		if ev, ok := breaker.Step(&l, st, &w); ok || st.Phase != release.Closed {
-			b.Fatal(say(ev))
-		}
+	noise := breaker.Noise{Z: 4.02, Tau: 0.03, SE: 0.001}
+	exact := noise
+	exact.Tail = breaker.ExactTail
+	for _, bc := range []struct {
+		name   string
+		solved int64
+		set    func(*breaker.Limits)
+	}{
+		{"fixed", 24, func(*breaker.Limits) {}},
+		{"fitted", 24, func(l *breaker.Limits) { l.Noise = noise }},
+		{"fitted/below the floor", 22, func(l *breaker.Limits) { l.Noise = noise }},
+		{"fitted exact", 24, func(l *breaker.Limits) { l.Noise = exact }},
+		{"fitted exact/below the floor", 22, func(l *breaker.Limits) { l.Noise = exact }},
+		{"fitted exact/past the screen", 21, func(l *breaker.Limits) { l.Noise = exact }},
+		{"count window", 24, func(l *breaker.Limits) { l.SlowSpanMax, l.MinSamples = minutes(60), 1000 }},
+		{"against stable", 24, func(l *breaker.Limits) { l.AgainstStable, l.Noise = true, noise }},
+		{"cusum", 24, func(l *breaker.Limits) { l.Judge = breaker.CusumJudge }},
+	} {
+		b.Run(bc.name, func(b *testing.B) {
+			l, st := published(), new(breaker.State)
+			l.SolveBaseline, l.SolveFloor = release.MustRatio("0.91"), release.MustRatio("0.87")
+			l.Cusum = breaker.Cusum{Drop: release.MustRatio("0.1"), Limit: 11.2}
+			bc.set(&l)
+			w := window(0, 26, bc.solved)
+			w.ControlJudged, w.ControlSolved, w.Known = 260, 239, w.Known|release.HasControl
+			b.ReportAllocs()
+			for b.Loop() {
+				w.T = w.T.Add(time.Minute)
+				breaker.Tick(&l, st, w.T)
+				if ev, ok := breaker.Step(&l, st, &w); ok || st.Phase != release.Closed {
+					b.Fatal(say(ev))
+				}
+			}
+		})
 	}
 }

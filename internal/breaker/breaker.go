@@ -50,6 +50,7 @@ func Step(l *Limits, st *State, w *release.Window) (release.Event, bool) {
 	if st.Phase == release.Open {
 		return release.Event{}, false
 	}
+	st.spans.cusum.turn(l, st.spans.hi)
 	st.spans.push(w)
 	st.spans.slide(l, w.T.UnixNano())
 	if f, hit := st.fastLayer(l, w); hit {
@@ -58,7 +59,7 @@ func Step(l *Limits, st *State, w *release.Window) (release.Event, bool) {
 	if st.Phase == release.HalfOpen {
 		return st.readProbes(l, w.T)
 	}
-	if f, hit := st.slowLayer(l); hit {
+	if f, hit := st.slowLayer(l, w); hit {
 		return st.trip(l, w.T, f), true
 	}
 	return release.Event{}, false
@@ -76,7 +77,8 @@ func Idle(l *Limits, st *State, now time.Time) (release.Event, bool) {
 // Amend takes the labels of a window that was folded before and is shown again
 // with more of them known. It reports whether the window is there and its
 // labels have not been judged: with a label lag a window's outcome is read when
-// the lag is over, not when the window is first seen.
+// the lag is over, not when the window is first seen. Stable's part of a
+// concurrent control is taken anew with it.
 func Amend(l *Limits, st *State, w *release.Window) bool {
 	s, t := &st.spans, w.T.UnixNano()
 	first := s.lo
@@ -85,7 +87,7 @@ func Amend(l *Limits, st *State, w *release.Window) bool {
 	}
 	for seq := s.hi - 1; seq >= first && s.at(seq).T > s.at(s.hi-1).T-int64(l.LabelLag); seq-- {
 		if x := s.at(seq); x.T == t {
-			x.Judged, x.Solved = w.Judged, w.Solved
+			x.SolveCounts = SolveCountsOf(w)
 			return true
 		}
 	}
@@ -107,6 +109,9 @@ func Trip(st *State, now time.Time, locked bool) {
 
 func (st *State) enter(p release.Phase, now time.Time) {
 	st.Phase, st.Since, st.Hits, st.Round = p, now, 0, Round{}
+	if p == release.Open {
+		st.spans.cusum.restart(st.spans.hi) // with the first window of the probe round, once that has passed
+	}
 }
 
 // fastLayer looks at the fast signals in their fixed order and returns the
@@ -115,73 +120,88 @@ func (st *State) enter(p release.Phase, now time.Time) {
 func (st *State) fastLayer(l *Limits, w *release.Window) (release.Finding, bool) {
 	for s := release.Violations; s < release.SolveRate; s++ {
 		rule := l.Rules[s]
-		if rule.Mode == release.Off {
-			continue
-		}
-		f, hit := st.fastFinding(l, w, s)
-		if !hit {
+		if rule.Mode == release.Off || !st.fastHit(l, w, s) {
 			continue
 		}
 		if rule.trips() {
-			return f, true
+			return st.fastFinding(l, w, s), true
 		}
 		st.Hits = st.Hits.With(s)
 	}
 	return release.Finding{}, false
 }
 
-// fastFinding holds one fast signal against its limit. A figure that is
-// missing leaves the check unjudged.
-func (st *State) fastFinding(l *Limits, w *release.Window, s release.Signal) (release.Finding, bool) {
+// fastHit holds one fast signal against its limit. A figure that is missing
+// leaves the check unjudged.
+func (st *State) fastHit(l *Limits, w *release.Window, s release.Signal) bool {
 	sum := &st.spans.fast
 	switch s {
 	case release.Violations:
-		allowed := l.ViolationsAllowed(sum.violationsOf)
-		return release.Finding{
-			Signal: s, Value: float64(sum.violations), Limit: float64(allowed),
-			Count: sum.violations, Of: sum.violationsOf, Span: l.FastSpan,
-		}, sum.violationsOf > 0 && sum.violations >= allowed
+		return sum.violationsOf > 0 && sum.violations >= l.ViolationsAllowed(sum.violationsOf)
 	case release.Cost:
-		return release.Finding{Signal: s, Value: w.Cost, Limit: l.CostRatio, Of: w.Total, Span: w.Span},
-			w.Has(release.HasCost) && w.Total >= l.CostMinSamples && w.Cost >= l.CostRatio
+		return w.Has(release.HasCost) && w.Total >= l.CostMinSamples && w.Cost >= l.CostRatio
 	case release.P99:
-		return release.Finding{Signal: s, Value: w.P99MS, Limit: l.P99MS, Of: w.Total, Span: w.Span},
-			w.Has(release.HasP99) && w.Total >= l.P99MinSamples && w.P99MS >= l.P99MS
-	case release.Transfers:
-		if sum.transfersOf <= 0 || sum.transfers < l.MinTransfers || l.TransferRate.Compare(sum.transfers, sum.transfersOf) < 0 {
-			return release.Finding{}, false
+		if l.P99ByCount {
+			return l.CountTrips(s, sum.slow, sum.slowOf)
 		}
-		return release.Finding{
-			Signal: s, Value: float64(sum.transfers) / float64(sum.transfersOf), Limit: l.TransferRate.Float64(),
-			Count: sum.transfers, Of: sum.transfersOf, Span: l.FastSpan,
-		}, true
+		return w.Has(release.HasP99) && w.Total >= l.P99MinSamples && w.P99MS >= l.P99MS
+	case release.Transfers:
+		return l.CountTrips(s, sum.transfers, sum.transfersOf)
 	}
-	return release.Finding{}, false
+	return false
 }
 
-// slowLayer judges the solve rate over the slow span once it holds enough
-// judged requests.
-func (st *State) slowLayer(l *Limits) (release.Finding, bool) {
+// fastFinding returns the figures of a signal that is past its limit.
+func (st *State) fastFinding(l *Limits, w *release.Window, s release.Signal) release.Finding {
+	sum := &st.spans.fast
+	switch s {
+	case release.Violations:
+		return release.Finding{
+			Signal: s, Value: float64(sum.violations), Limit: float64(l.ViolationsAllowed(sum.violationsOf)),
+			Count: sum.violations, Of: sum.violationsOf, Span: l.FastSpan,
+		}
+	case release.Cost:
+		return release.Finding{Signal: s, Value: w.Cost, Limit: l.CostRatio, Of: w.Total, Span: w.Span}
+	case release.P99:
+		if l.P99ByCount {
+			return l.CountFinding(s, sum.slow, sum.slowOf, l.FastSpan)
+		}
+		return release.Finding{Signal: s, Value: w.P99MS, Limit: l.P99MS, Of: w.Total, Span: w.Span}
+	}
+	return l.CountFinding(s, sum.transfers, sum.transfersOf, l.FastSpan)
+}
+
+// slowLayer judges the solve rate: over the slow span once it holds enough
+// judged requests, or by its cumulative sum.
+func (st *State) slowLayer(l *Limits, w *release.Window) (release.Finding, bool) {
 	rule := l.Rules[release.SolveRate]
-	sum := &st.spans.slow
-	if rule.Mode == release.Off || sum.judged <= 0 || sum.judged < l.MinSamples || l.SolveFloor.Compare(sum.solved, sum.judged) > 0 {
+	if rule.Mode == release.Off {
 		return release.Finding{}, false
 	}
-	if !rule.trips() {
+	s := &st.spans
+	hit := false
+	if s.cusum.on {
+		hit = s.fold(l, w.T.UnixNano(), rule.trips())
+	} else {
+		hit = s.slow.Judged > 0 && s.slow.Judged >= l.MinSamples && l.SolveTrips(&s.slow.SolveCounts)
+	}
+	switch {
+	case !hit:
+		return release.Finding{}, false
+	case !rule.trips():
 		st.Hits = st.Hits.With(release.SolveRate)
 		return release.Finding{}, false
+	case s.cusum.on:
+		return s.cusum.finding(l, w.Span), true
 	}
-	return release.Finding{
-		Signal: release.SolveRate, Value: float64(sum.solved) / float64(sum.judged), Limit: l.SolveFloor.Float64(),
-		Count: sum.solved, Of: sum.judged, Span: l.SlowSpan,
-	}, true
+	return l.SolveFinding(&s.slow.SolveCounts, s.slowReach(l, w)), true
 }
 
 // trip opens the breaker. A trip of HALF_OPEN is a failed probe round: it
 // escalates, and locks where the configuration says so.
 func (st *State) trip(l *Limits, now time.Time, f release.Finding) release.Event {
 	ev := release.Event{T: now, From: st.Phase, To: release.Open, Finding: f}
-	ev.First, ev.Last = st.extent(f.Signal, now)
+	ev.First, ev.Last = st.extent(&f, now)
 	ev.Escalated = st.Phase == release.HalfOpen
 	ev.Locked = ev.Escalated && l.LockOnEscalate || l.MaxRecoveries > 0 && st.Recoveries >= l.MaxRecoveries
 	st.enter(release.Open, now)
@@ -191,14 +211,16 @@ func (st *State) trip(l *Limits, now time.Time, f release.Finding) release.Event
 
 // extent returns the starts of the oldest and the newest window that a
 // finding rests on.
-func (st *State) extent(signal release.Signal, now time.Time) (first, last time.Time) {
+func (st *State) extent(f *release.Finding, now time.Time) (first, last time.Time) {
 	s := &st.spans
-	switch signal {
-	case release.Violations, release.Transfers:
+	switch {
+	case f.Signal == release.Violations, f.Signal == release.Transfers, f.Form == release.ByCount:
 		return unixNano(s.at(s.fast.first).T), now
-	case release.SolveRate:
+	case f.Form == release.CumulativeSum:
+		return unixNano(s.cusum.First), unixNano(s.cusum.Last)
+	case f.Signal == release.SolveRate:
 		return unixNano(s.at(s.slow.first).T), unixNano(s.at(s.matured - 1).T)
-	case release.Probes:
+	case f.Signal == release.Probes:
 		return st.Round.First, unixNano(s.at(s.probed - 1).T)
 	}
 	return now, now
@@ -257,7 +279,7 @@ func (st *State) endRound(l *Limits, now time.Time) release.Event {
 		return st.trip(l, now, f)
 	}
 	ev := release.Event{T: now, From: release.HalfOpen, To: release.Closed, Finding: f}
-	ev.First, ev.Last = st.extent(release.Probes, now)
+	ev.First, ev.Last = st.extent(&f, now)
 	st.spans.drop(l, st.Since.UnixNano())
 	st.enter(release.Closed, now)
 	st.Recoveries++

@@ -34,6 +34,11 @@ func (r *bytesReader) limits() breaker.Limits {
 	for s := range l.Rules {
 		l.Rules[s] = breaker.Rule{Mode: release.Mode(r.below(4)), OnFail: release.OnFail(r.below(2))}
 	}
+	l.SlowSpanMax, l.SolveBaseline = minutes(int(r.below(90))), release.NewRatio(80+r.below(21), 100)
+	l.AgainstStable, l.P99ByCount = r.below(2) == 1, r.below(2) == 1
+	l.SlowRate, l.MinSlow = release.NewRatio(r.below(20), 100), r.below(4)
+	l.Noise = breaker.Noise{Z: float64(r.below(6)), Tau: float64(r.below(5)) / 50, TauControl: float64(r.below(3)) / 50, Tail: breaker.Tail(r.below(2))}
+	l.Judge, l.Cusum = breaker.Judge(r.below(2)), breaker.Cusum{Drop: release.NewRatio(r.below(100), 100), Limit: float64(r.below(30))}
 	return l
 }
 
@@ -44,6 +49,8 @@ func (r *bytesReader) window(now time.Time) release.Window {
 	w.Solved = w.Judged * r.below(5) / 4
 	w.Violations, w.Transfers = r.below(4), r.below(4)
 	w.Cost, w.P99MS = float64(r.next())/100, float64(r.next())*10
+	w.Slow, w.ControlJudged = r.below(4), int64(r.next())
+	w.ControlSolved = w.ControlJudged * r.below(5) / 4
 	return w
 }
 
@@ -61,6 +68,9 @@ func FuzzStep(f *testing.F) {
 		for len(r.b) > 0 {
 			now = now.Add(minutes(1 + int(r.below(3))))
 			w := r.window(now)
+			if l.Noise.Tail == breaker.ExactTail {
+				w.Total, w.Judged, w.Solved = w.Total>>24, w.Judged>>24, w.Solved>>24 // its sum has as many terms as requests
+			}
 			for _, ev := range tick(&l, st, now, &w) {
 				if ev.Locked != st.Locked && ev.To == st.Phase {
 					t.Fatalf("%s, but locked is %v", say(ev), st.Locked)
@@ -92,6 +102,7 @@ func FuzzUnmarshalJSON(f *testing.F) {
 		f.Add(marshal(f, st))
 	}
 	f.Add([]byte(`{"phase":"HALF_OPEN","probed":9,"round":{"done":-1,"good":7},"windows":[{"t":1},{"t":1,"judged":-3}]}`))
+	f.Add([]byte(`{"phase":"CLOSED","cusum":{"sum":1e300,"judged":-4,"solved":9,"first":3,"last":1,"folded":7},"windows":[{"t":1,"judged":3,"controlled":3,"control_judged":9,"slow":2}]}`))
 	f.Add([]byte(`{"phase":"CLOSED","windows":[{"t":9223372036854775807},{"t":-9223372036854775808}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		st := new(breaker.State)
@@ -103,6 +114,9 @@ func FuzzUnmarshalJSON(f *testing.F) {
 			t.Fatalf("written\n%s\nread back\n%s", written, again)
 		}
 		l := published()
+		if len(b)%2 == 0 {
+			l.SolveBaseline, l.Judge, l.Cusum = release.MustRatio("0.9"), breaker.CusumJudge, breaker.Cusum{Drop: release.MustRatio("0.1"), Limit: 5}
+		}
 		for m := range 40 {
 			w := window(m, 26, 24)
 			w.Violations = int64(binary.LittleEndian.Uint16(append(b, 0, 0)[:2]) % 3)

@@ -44,9 +44,11 @@ type Pool struct {
 
 // sample is what a window leaves behind in the spans.
 type sample struct {
-	T                                            int64 // unix nanoseconds
-	Total, Judged, Solved, Violations, Transfers int64
-	hasViolations, hasTransfers                  bool
+	T     int64 // unix nanoseconds
+	Total int64
+	SolveCounts
+	Violations, Transfers, Slow          int64
+	hasViolations, hasTransfers, hasSlow bool
 }
 
 // counts are the running sums of a span.
@@ -54,22 +56,32 @@ type counts struct {
 	first                    int64 // sequence number of the oldest sample in the span
 	violationsOf, violations int64 // requests with a known count of violations, and the count
 	transfersOf, transfers   int64
-	judged, solved           int64
+	slowOf, slow             int64 // of latency: requests above the baseline's p99
+	SolveCounts
 }
 
 // spans is a ring of the windows that may still count, with the running sums
 // of the fast and the slow span. Sequence numbers only grow; a sample stands at
 // its number modulo the ring's length, which is a power of two.
 type spans struct {
-	ring     []sample
-	lo, hi   int64 // samples lo..hi-1 are kept
-	fast     counts
-	slow     counts
-	matured  int64         // the slow span holds slow.first..matured-1
-	probed   int64         // HALF_OPEN: samples before it have been read as probes
-	fastSpan time.Duration // the spans that the sums stand for
-	slowSpan time.Duration
-	lag      time.Duration
+	ring    []sample
+	lo, hi  int64 // samples lo..hi-1 are kept
+	fast    counts
+	slow    counts
+	matured int64 // the slow span holds slow.first..matured-1
+	probed  int64 // HALF_OPEN: samples before it have been read as probes
+	cusum   cusum
+	sums    sums // what the running sums stand for
+}
+
+// sums are the limits that decide which samples a running sum holds.
+type sums struct {
+	fast, slow, slowMax, lag time.Duration
+	minSamples               int64
+}
+
+func sumsOf(l *Limits) sums {
+	return sums{fast: l.FastSpan, slow: l.SlowSpan, slowMax: l.SlowSpanMax, lag: l.LabelLag, minSamples: l.MinSamples}
 }
 
 func (s *spans) at(seq int64) *sample { return &s.ring[seq&int64(len(s.ring)-1)] }
@@ -81,12 +93,9 @@ func (s *spans) push(w *release.Window) {
 	x := s.at(s.hi)
 	s.hi++
 	x.T = w.T.UnixNano()
-	x.Total, x.Judged, x.Solved = w.Total, 0, 0
-	if w.Has(release.HasSolved) {
-		x.Judged, x.Solved = w.Judged, w.Solved
-	}
-	x.Violations, x.Transfers = w.Violations, w.Transfers
-	x.hasViolations, x.hasTransfers = w.Has(release.HasViolations), w.Has(release.HasTransfers)
+	x.Total, x.SolveCounts = w.Total, SolveCountsOf(w)
+	x.Violations, x.Transfers, x.Slow = w.Violations, w.Transfers, w.Slow
+	x.hasViolations, x.hasTransfers, x.hasSlow = w.Has(release.HasViolations), w.Has(release.HasTransfers), w.Has(release.HasSlow)
 	s.fast.add(x)
 }
 
@@ -107,6 +116,10 @@ func (c *counts) add(x *sample) {
 		c.transfersOf += x.Total
 		c.transfers += x.Transfers
 	}
+	if x.hasSlow {
+		c.slowOf += x.Total
+		c.slow += x.Slow
+	}
 }
 
 func (c *counts) remove(x *sample) {
@@ -118,39 +131,66 @@ func (c *counts) remove(x *sample) {
 		c.transfersOf -= x.Total
 		c.transfers -= x.Transfers
 	}
+	if x.hasSlow {
+		c.slowOf -= x.Total
+		c.slow -= x.Slow
+	}
 }
 
-// slide moves both spans up to now and forgets what is out of reach. A probe
-// that is out of reach is old enough to be read in the same step, and its
-// place in the ring is not taken before.
+// slide moves both spans up to now and forgets what is out of reach and, where
+// there is a cumulative sum, folded: it takes the windows of a whole probe round
+// once that has passed. A probe that is out of reach is old enough to be read in
+// the same step, and its place in the ring is not taken before.
+//
+// The slow span begins after the last window that is old enough and not needed:
+// older than SlowSpan with MinSamples judged after it, or older than SlowSpanMax.
+// Both edges only move forward, for a window's judged requests are final once
+// it is in the span.
 func (s *spans) slide(l *Limits, now int64) {
-	if s.fastSpan != l.FastSpan || s.slowSpan != l.SlowSpan || s.lag != l.LabelLag {
+	if s.sums != sumsOf(l) {
 		s.resum(l)
 	}
 	for s.fast.first < s.hi && s.at(s.fast.first).T <= now-int64(l.FastSpan) {
 		s.fast.remove(s.at(s.fast.first))
 		s.fast.first++
 	}
-	for s.matured < s.hi && s.at(s.matured).T <= now-int64(l.LabelLag) {
-		s.slow.judged += s.at(s.matured).Judged
-		s.slow.solved += s.at(s.matured).Solved
+	matured := now - int64(l.LabelLag)
+	for s.matured < s.hi && s.at(s.matured).T <= matured {
+		s.slow.Add(&s.at(s.matured).SolveCounts)
 		s.matured++
 	}
-	for s.slow.first < s.matured && s.at(s.slow.first).T <= now-int64(l.LabelLag+l.SlowSpan) {
-		s.slow.judged -= s.at(s.slow.first).Judged
-		s.slow.solved -= s.at(s.slow.first).Solved
+	near, far := matured-int64(l.SlowSpan), matured-int64(max(l.SlowSpan, l.SlowSpanMax))
+	for s.slow.first < s.matured {
+		x := s.at(s.slow.first)
+		if x.T > near || x.T > far && s.slow.Judged-x.Judged < l.MinSamples {
+			break
+		}
+		s.slow.SolveCounts.remove(&x.SolveCounts)
 		s.slow.first++
 	}
-	keep := max(l.Keep, l.Reach())
-	for s.lo < min(s.fast.first, s.slow.first) && s.at(s.lo).T <= now-int64(keep) {
+	keep, needed := max(l.Keep, l.Reach()), min(s.fast.first, s.slow.first)
+	if s.cusum.on {
+		needed = min(needed, s.cusum.next)
+	}
+	for s.lo < needed && s.at(s.lo).T <= now-int64(keep) {
 		s.lo++
 	}
+}
+
+// slowReach is how long the slow span is at window w: SlowSpan, or as far as
+// it reaches back for enough judged requests.
+func (s *spans) slowReach(l *Limits, w *release.Window) time.Duration {
+	back := time.Duration(w.T.UnixNano()-s.at(s.slow.first).T) - l.LabelLag
+	if back < l.SlowSpan {
+		return l.SlowSpan
+	}
+	return min(back+w.Span, l.SlowSpanMax)
 }
 
 // resum forms the sums anew from the kept samples: after a change of spans,
 // a drop of old evidence, or a reading of the state.
 func (s *spans) resum(l *Limits) {
-	s.fastSpan, s.slowSpan, s.lag = l.FastSpan, l.SlowSpan, l.LabelLag
+	s.sums = sumsOf(l)
 	s.fast, s.slow = counts{first: s.lo}, counts{first: s.lo}
 	s.matured = s.lo
 	for seq := s.lo; seq < s.hi; seq++ {
@@ -176,16 +216,23 @@ type stateJSON struct {
 	Round      Round         `json:"round"`
 	Hits       uint16        `json:"hits,omitempty"`
 	Probed     int           `json:"probed,omitempty"` // how many of Windows have been read as probes
+	Cusum      *cusumJSON    `json:"cusum,omitempty"`
 	Windows    []sampleJSON  `json:"windows"`
 }
 
+// cusumJSON is the written form of a cumulative sum that is on.
+type cusumJSON struct {
+	cusumSum
+	Folded int `json:"folded"` // how many of Windows have been folded
+}
+
 type sampleJSON struct {
-	T          int64  `json:"t"`
-	Total      int64  `json:"total"`
-	Judged     int64  `json:"judged"`
-	Solved     int64  `json:"solved"`
+	T     int64 `json:"t"`
+	Total int64 `json:"total"`
+	SolveCounts
 	Violations *int64 `json:"violations"`
 	Transfers  *int64 `json:"transfers"`
+	Slow       *int64 `json:"slow,omitempty"`
 }
 
 // MarshalJSON writes the state with the windows that may still count, oldest
@@ -196,14 +243,20 @@ func (st State) MarshalJSON() ([]byte, error) {
 		Phase: st.Phase, Locked: st.Locked, Since: st.Since, Recoveries: st.Recoveries, Round: st.Round,
 		Hits: uint16(st.Hits), Probed: int(max(s.probed-s.lo, 0)), Windows: []sampleJSON{},
 	}
+	if s.cusum.on {
+		out.Cusum = &cusumJSON{cusumSum: s.cusum.cusumSum, Folded: int(max(s.cusum.next-s.lo, 0))}
+	}
 	for seq := s.lo; seq < s.hi; seq++ {
 		x := *s.at(seq)
-		j := sampleJSON{T: x.T, Total: x.Total, Judged: x.Judged, Solved: x.Solved}
+		j := sampleJSON{T: x.T, Total: x.Total, SolveCounts: x.SolveCounts}
 		if x.hasViolations {
 			j.Violations = &x.Violations
 		}
 		if x.hasTransfers {
 			j.Transfers = &x.Transfers
+		}
+		if x.hasSlow {
+			j.Slow = &x.Slow
 		}
 		out.Windows = append(out.Windows, j)
 	}
@@ -229,16 +282,22 @@ func (st *State) UnmarshalJSON(b []byte) error {
 			s.grow()
 		}
 		x := s.at(s.hi)
-		*x = sample{T: j.T, Total: j.Total, Judged: j.Judged, Solved: j.Solved}
+		*x = sample{T: j.T, Total: j.Total, SolveCounts: j.SolveCounts}
 		if j.Violations != nil {
 			x.Violations, x.hasViolations = *j.Violations, true
 		}
 		if j.Transfers != nil {
 			x.Transfers, x.hasTransfers = *j.Transfers, true
 		}
+		if j.Slow != nil {
+			x.Slow, x.hasSlow = *j.Slow, true
+		}
 		s.hi++
 	}
 	s.probed = int64(min(max(in.Probed, 0), len(in.Windows)))
-	s.lag = -1 // no limits have a negative lag: the next slide forms the sums anew
+	if in.Cusum != nil {
+		s.cusum = cusum{cusumSum: in.Cusum.cusumSum, on: true, next: int64(min(max(in.Cusum.Folded, 0), len(in.Windows)))}
+	}
+	s.sums.lag = -1 // no limits have a negative lag: the next slide forms the sums anew
 	return nil
 }

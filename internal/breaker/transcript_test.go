@@ -177,7 +177,8 @@ func (p *player) minutes(windows bool, args map[string]string, from, to int) (st
 
 func windowOf(minute int, args map[string]string) (release.Window, error) {
 	w := release.Window{T: at(minute), Span: time.Minute, Arm: release.Canary, Known: release.HasSolved | release.HasViolations | release.HasTransfers}
-	counts := map[string]*int64{"total": &w.Total, "judged": &w.Judged, "solved": &w.Solved, "violations": &w.Violations, "transfers": &w.Transfers}
+	more := map[string]release.Figures{"slow": release.HasSlow, "control_judged": release.HasControl, "control_solved": release.HasControl}
+	counts := map[string]*int64{"slow": &w.Slow, "control_judged": &w.ControlJudged, "control_solved": &w.ControlSolved, "total": &w.Total, "judged": &w.Judged, "solved": &w.Solved, "violations": &w.Violations, "transfers": &w.Transfers}
 	for key, value := range args {
 		switch {
 		case counts[key] != nil:
@@ -186,6 +187,7 @@ func windowOf(minute int, args map[string]string) (release.Window, error) {
 				return w, err
 			}
 			*counts[key] = n
+			w.Known |= more[key]
 		case key == "cost" || key == "p99":
 			f, err := strconv.ParseFloat(value, 64)
 			if err != nil {
@@ -213,9 +215,11 @@ func windowOf(minute int, args map[string]string) (release.Window, error) {
 func (p *player) setLimits(args map[string]string) error {
 	p.limits = published()
 	for name, value := range args {
-		field := reflect.ValueOf(&p.limits).Elem().FieldByName(name)
-		if !field.IsValid() {
-			return fmt.Errorf("no limit %q", name)
+		field := reflect.ValueOf(&p.limits).Elem()
+		for part := range strings.SplitSeq(name, ".") {
+			if field = field.FieldByName(part); !field.IsValid() {
+				return fmt.Errorf("no limit %q", name)
+			}
 		}
 		switch x := field.Addr().Interface().(type) {
 		case *time.Duration:
@@ -234,6 +238,18 @@ func (p *player) setLimits(args map[string]string) error {
 			*x = n
 		case *bool:
 			*x = value == "true"
+		case *float64:
+			f, err := strconv.ParseFloat(value, 64)
+			if err != nil {
+				return err
+			}
+			*x = f
+		case *breaker.Judge:
+			*x = map[string]breaker.Judge{"cusum": breaker.CusumJudge}[value]
+		case *breaker.Tail:
+			*x = map[string]breaker.Tail{"exact": breaker.ExactTail}[value]
+		case *release.Mode:
+			*x = map[string]release.Mode{"observe": release.Observe}[value]
 		default:
 			return fmt.Errorf("limit %q cannot be set", name)
 		}

@@ -13,7 +13,8 @@ import (
 // bucket is one calibration window being filled.
 type bucket struct {
 	t       time.Time
-	covered time.Duration
+	watched time.Duration // of which the requests are known
+	covered time.Duration // and their outcomes
 	total   int64
 	outcome stats.Proportion
 }
@@ -28,6 +29,7 @@ type grid struct {
 	gaps    []Gap
 	covered time.Duration
 	watched []Gap // spans of time of which all requests are known, judged or not
+	left    []Gap // spans that were left out on purpose: neither quiet nor gaps
 }
 
 // start returns the beginning of the bucket that t lies in.
@@ -44,28 +46,28 @@ func (g *grid) at(t time.Time) *bucket {
 	return &g.buckets[len(g.buckets)-1]
 }
 
-// cover marks [from, to) as time in which requests would have been seen.
-func (g *grid) cover(from, to time.Time) {
+// see marks [from, to), which does not begin before what was seen last, as time
+// of which the requests are known; judged says that their outcomes are, too.
+func (g *grid) see(from, to time.Time, judged bool) {
+	if n := len(g.watched); n > 0 && g.watched[n-1].To.Equal(from) {
+		g.watched[n-1].To = to
+	} else {
+		g.watched = append(g.watched, Gap{From: from, To: to})
+	}
 	for from.Before(to) {
 		b := g.at(from)
 		end := b.t.Add(g.span)
 		if to.Before(end) {
 			end = to
 		}
-		b.covered += end.Sub(from)
-		g.covered += end.Sub(from)
+		d := end.Sub(from)
+		b.watched += d
+		if judged {
+			b.covered += d
+			g.covered += d
+		}
 		from = end
 	}
-}
-
-// watch marks [from, to), which does not begin before what was watched last, as
-// time of which the requests are known.
-func (g *grid) watch(from, to time.Time) {
-	if n := len(g.watched); n > 0 && g.watched[n-1].To.Equal(from) {
-		g.watched[n-1].To = to
-		return
-	}
-	g.watched = append(g.watched, Gap{From: from, To: to})
 }
 
 // traffic returns the requests of the arm and of the canary beside it in the
@@ -90,9 +92,17 @@ func (g *grid) traffic(windows []release.Window, arm release.Arm) (requests int6
 }
 
 // gather fills the grid. It refuses windows that overlap, or that do not fit
-// into the buckets whole.
-func gather(windows []release.Window, o Options, refusal *Refusal) *grid {
-	g := &grid{span: o.Span, phase: phaseOf(windows[0]), gaps: []Gap{}}
+// into the buckets whole. Buckets of a span that divides a day begin on the
+// clock, others with the first window; offset shifts them.
+func gather(windows []release.Window, span, offset time.Duration, left []Gap, o *Options, refusal *Refusal) *grid {
+	g := &grid{span: span, gaps: []Gap{}, left: left}
+	if len(windows) == 0 {
+		return g
+	}
+	g.phase = phaseOf(windows[0]) + offset
+	if day := 24 * time.Hour; day%span != 0 {
+		g.phase = windows[0].T.Sub(windows[0].T.Truncate(span)) + offset
+	}
 	quiet := longestQuiet(windows)
 	for i := range windows {
 		w := &windows[i]
@@ -111,10 +121,7 @@ func gather(windows []release.Window, o Options, refusal *Refusal) *grid {
 		if torn(windows, i, o) {
 			continue
 		}
-		g.watch(w.T, w.End())
-		if w.Total == 0 || w.Has(release.HasSolved) {
-			g.cover(w.T, w.End())
-		}
+		g.see(w.T, w.End(), w.Total == 0 || w.Has(release.HasSolved))
 	}
 	return g
 }
@@ -149,10 +156,9 @@ func (g *grid) between(from, to time.Time, records bool, quiet time.Duration, re
 	case d < 0:
 		refusal.add("overlap", fmt.Sprintf("the window at %s overlaps the one before it", stamp(to)), "give every span of time once; is a file named twice?")
 		return false
-	case d == 0:
+	case d == 0 || overlaps(g.left, from, to):
 	case records && d < quiet:
-		g.cover(from, to)
-		g.watch(from, to)
+		g.see(from, to, true)
 	default:
 		g.gaps = append(g.gaps, Gap{From: from.UTC(), To: to.UTC(), Minutes: d.Minutes()})
 	}
@@ -162,7 +168,7 @@ func (g *grid) between(from, to time.Time, records bool, quiet time.Duration, re
 // torn reports whether records cover only part of the window's time: the log
 // begins after the first minute's beginning, and nobody knows whether the last
 // minute had ended when the log did.
-func torn(windows []release.Window, i int, o Options) bool {
+func torn(windows []release.Window, i int, o *Options) bool {
 	if !o.Records {
 		return false
 	}
@@ -188,8 +194,8 @@ func longestQuiet(windows []release.Window) time.Duration {
 
 // whole returns the outcomes of the fully covered buckets with judged
 // requests, and fills in which others there are.
-func (g *grid) whole(into *Windows) []stats.Proportion {
-	var ps []stats.Proportion
+func (g *grid) whole(into *Windows) *series {
+	s := &series{span: g.span}
 	for _, b := range g.buckets {
 		switch {
 		case b.covered < g.span:
@@ -197,11 +203,11 @@ func (g *grid) whole(into *Windows) []stats.Proportion {
 		case b.outcome.N == 0:
 			into.Empty++
 		default:
-			ps = append(ps, b.outcome)
+			s.add(b.t, b.outcome)
 		}
 	}
-	into.Whole, into.Gaps = len(ps), g.gaps
-	return ps
+	into.Whole, into.Gaps = len(s.ps), g.gaps
+	return s
 }
 
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -18,7 +18,7 @@ func TestEveryCodeIsDocumented(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	code := regexp.MustCompile(`\.(?:warn|add)\("([a-z-]+)"`)
+	code := regexp.MustCompile(`\.(?:warn|add|fail)\("([a-z-]+)"`)
 	found := 0
 	for _, file := range files {
 		src, err := os.ReadFile(file)

@@ -19,12 +19,12 @@ func ExampleMeasure() {
 			Total: 1000, Judged: 1000, Solved: 880 + int64(i%3)*20, Known: release.HasSolved,
 		})
 	}
-	rep, err := calibrate.Measure(windows, calibrate.Options{TolerableDropPP: release.MustRatio("3")})
+	rep, err := calibrate.Measure(windows, calibrate.Options{TolerableDropPP: release.MustRatio("3"), K: 3})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("three sigma %.2f pp, threshold %.2f pp from %d judged requests on\n", *rep.Slow.ThreeSigmaPP, rep.Slow.ThresholdPP, *rep.Slow.MinSamples)
+	fmt.Printf("three sigma %.2f pp, threshold %.2f pp from %d judged requests on\n", *rep.Slow.Plain.ThreeSigmaPP, rep.Slow.ThresholdPP, *rep.Slow.MinSamples)
 
 	_, err = calibrate.Measure(windows[:6], calibrate.Options{})
 	refusal, _ := errors.AsType[*calibrate.Refusal](err)

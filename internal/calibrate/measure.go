@@ -1,9 +1,13 @@
 package calibrate
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"math"
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/stats"
 )
@@ -11,6 +15,9 @@ import (
 // Measure learns what a baseline says. Windows of any span that divides the
 // calibration window will do, of one arm or of both, in any order. The error
 // is a [*Refusal] with every reason why no threshold can be learnt.
+//
+// An input that counts requests and says nothing of outcomes has a report of
+// its traffic and of the fast layer's figures; its slow layer is unknown.
 func Measure(windows []release.Window, o Options) (*Report, error) {
 	o = o.withDefaults()
 	refusal := &Refusal{}
@@ -20,35 +27,139 @@ func Measure(windows []release.Window, o Options) (*Report, error) {
 	}
 	arm := chooseArm(windows, refusal)
 	if arm == "" {
-		all, _ := span(windows, o)
+		all, _ := span(windows, &o)
 		tooShort(all, refusal)
 		return nil, refusal
 	}
+	requests := o.Requests[arm]
+	slowMS := countSlow(&o, &requests)
 	own, leftOut := split(windows, arm)
-	r := newReport(arm, own, o)
-	g := gather(own, o, refusal)
-	whole := sampleOf(g.whole(&r.Windows))
-	r.Span.CoveredMin = g.covered.Minutes()
-	r.refuse(own, o, refusal)
-	if err := refusal.orNil(); err != nil {
+	m := &measurement{r: newReport(arm, own, &o), o: &o, all: windows, own: own, requests: requests, slowMS: slowMS, refusal: refusal}
+	if err := m.gather(); err != nil {
 		return nil, err
 	}
 	if leftOut > 0 {
-		r.warn("other-arms", fmt.Sprintf("%d requests of other arms than %s are left out", leftOut, arm), "")
+		m.r.warn("other-arms", fmt.Sprintf("%d requests of other arms than %s are left out", leftOut, arm), "")
 	}
-	r.centre(whole)
-	r.slow(whole, o)
-	r.figures(own, o)
-	r.RequestsPerMin = perMinute(g.traffic(windows, arm))
-	r.remarks()
-	return r, nil
+	m.learn(arm)
+	if err := m.strict(); err != nil {
+		return nil, err
+	}
+	return m.r, nil
+}
+
+// measurement is a report in the making.
+type measurement struct {
+	r        *Report
+	o        *Options
+	all      []release.Window // of both arms
+	own      []release.Window // of the baseline, oldest first
+	kept     []release.Window // of them, what is not left out
+	left     []Gap            // what is left out
+	requests Requests         // the arm's single requests
+	slowMS   float64          // latency above which a window's Slow requests are; 0: not known
+	grid     *grid
+	calib    *series // whole calibration windows
+	live     *series // whole live windows, or the calibration windows where there are none
+	spread   map[time.Duration]spread
+	flagged  []bool                  // calibration windows that are part of an incident
+	perTick  [release.Judged]float64 // each signal's false trips a live window
+	refusal  *Refusal
+}
+
+// gather counts the calibration windows, twice where incidents are left out.
+func (m *measurement) gather() error {
+	m.left = m.o.Exclude
+	if lag := m.o.LabelLag; lag > 0 {
+		end := m.own[len(m.own)-1].End()
+		m.left = append(m.left[:len(m.left):len(m.left)], Gap{From: end.Add(-lag), To: end, Minutes: lag.Minutes()})
+	}
+	m.count()
+	m.r.refuse(m.own, m.o, m.refusal)
+	if err := m.refusal.orNil(); err != nil {
+		return err
+	}
+	if m.outcomes() {
+		m.incidents()
+	}
+	if m.o.AutoExclude && len(m.r.Incidents) > 0 {
+		if err := m.excludeIncidents(); err != nil {
+			return err
+		}
+	}
+	m.r.Excluded = append(m.r.Excluded, m.left...)
+	return nil
+}
+
+// count fills the grid from what is kept.
+func (m *measurement) count() {
+	m.kept = without(m.own, m.left)
+	m.grid = gather(m.kept, m.o.Span, 0, m.left, m.o, m.refusal)
+	m.r.Windows = Windows{Span: m.o.SpanName, Partial: []Partial{}, Gaps: []Gap{}}
+	m.calib = m.grid.whole(&m.r.Windows)
+	m.r.Span.CoveredMin = m.grid.covered.Minutes()
+	m.r.Meta.Coverage = m.coverage()
+	m.spread = map[time.Duration]spread{}
+}
+
+// coverage is the share of the span of which the requests are known.
+func (m *measurement) coverage() float64 {
+	watched, extent := time.Duration(0), m.own[len(m.own)-1].End().Sub(m.own[0].T)
+	for _, s := range m.grid.watched {
+		watched += s.To.Sub(s.From)
+	}
+	return round(float64(watched)/float64(extent), 6)
+}
+
+// outcomes reports whether the windows say how many requests were solved.
+func (m *measurement) outcomes() bool { return len(m.calib.ps) > 0 }
+
+// learn fills in the report.
+func (m *measurement) learn(arm release.Arm) {
+	m.r.RequestsPerMin = perMinute(m.grid.traffic(m.all, arm))
+	m.chooseLive()
+	if m.outcomes() {
+		m.centre()
+		m.chart()
+	}
+	m.structure()
+	m.traffic()
+	m.budget()
+	m.figures()
+	m.enough()
+	m.slow()
+	m.steps()
+	m.remarks()
+	m.judge()
+	m.r.again = m.again
+	m.r.cusum = m.o.Plan != nil && m.o.Plan.Steps[0].Limits.Judge == breaker.CusumJudge
+	m.r.clean = without(m.kept, m.flaggedSpans())
+	m.r.replay = ReplayOptions{Tick: m.o.Tick, Zone: m.o.Zone, TolerableDropPP: m.o.TolerableDropPP, ArmShare: m.armShare()}
+}
+
+// armShare is which share of the whole traffic the baseline's arm is.
+func (m *measurement) armShare() float64 {
+	var own, all int64
+	for i := range m.all {
+		all += m.all[i].Total
+	}
+	for i := range m.own {
+		own += m.own[i].Total
+	}
+	if all == 0 {
+		return 1
+	}
+	return float64(own) / float64(all)
 }
 
 // newReport adds up the totals.
-func newReport(arm release.Arm, own []release.Window, o Options) *Report {
+func newReport(arm release.Arm, own []release.Window, o *Options) *Report {
 	r := &Report{
-		Schema: 1, Arm: string(arm), Dispersion: map[string]Dispersion{}, Warnings: []Warning{},
-		Windows: Windows{Span: o.SpanName, Partial: []Partial{}, Gaps: []Gap{}},
+		Schema: 1, Arm: string(arm), Dispersion: map[string]Dispersion{}, Warnings: []Warning{}, Chart: []Point{},
+		Incidents: []Incident{}, Excluded: []Gap{}, Steps: []Step{},
+		Time: TimeStructure{Hours: []Hour{}, Weekdays: []Day{}, Weeks: []Week{}},
+		Meta: Meta{Version: o.Version, Seed: o.Seed, Zone: o.Zone.String(), InputSHA256: digest(own), Judge: string(o.Judge), LiveMin: o.Live.Minutes(), TickMin: o.Tick.Minutes()},
+		P99:  P99{Exceed: []Exceed{}},
 	}
 	_, r.Span = span(own, o)
 	for i := range own {
@@ -68,6 +179,18 @@ func newReport(arm release.Arm, own []release.Window, o Options) *Report {
 	return r
 }
 
+// digest names what was measured: the same windows, the same digest, whatever
+// files they stood in.
+func digest(windows []release.Window) string {
+	h := sha256.New()
+	for i := range windows {
+		w := &windows[i]
+		fmt.Fprintf(h, "%d %d %s %d %d %d %d %d %d %x %x %x %d\n", w.T.UnixNano(), w.Span, w.Arm, w.Known, w.Total, w.Judged, w.Solved,
+			w.Violations, w.Transfers, math.Float64bits(w.Cost), math.Float64bits(w.CostMean), math.Float64bits(w.P99MS), w.Slow)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
 func plus(sum *int64, n int64) *int64 {
 	if sum == nil {
 		return new(n)
@@ -78,7 +201,7 @@ func plus(sum *int64, n int64) *int64 {
 
 // span returns the time that the windows span, and how it is shown: single
 // requests have their own first and last times.
-func span(windows []release.Window, o Options) (time.Duration, Span) {
+func span(windows []release.Window, o *Options) (time.Duration, Span) {
 	from, to := windows[0].T, windows[0].End()
 	for i := range windows {
 		if w := &windows[i]; w.T.Before(from) {
@@ -95,49 +218,134 @@ func span(windows []release.Window, o Options) (time.Duration, Span) {
 	return extent, Span{From: from.UTC(), To: to.UTC(), Hours: round(to.Sub(from).Hours(), 6)}
 }
 
-// sample is the whole windows' outcomes, and the mean and sample standard
-// deviation of their rates: NaN where they do not exist.
-type sample struct {
-	outcomes []stats.Proportion
-	rates    []float64
-	pool     stats.Proportion
-	mean, sd float64
-}
-
-func sampleOf(outcomes []stats.Proportion) *sample {
-	s := &sample{outcomes: outcomes, pool: stats.Pool(outcomes)}
-	for _, p := range outcomes {
-		s.rates = append(s.rates, p.Rate())
-	}
-	s.mean, s.sd = stats.MeanSD(s.rates)
-	return s
-}
-
-// medianJudged returns how many requests were judged in the middle window.
-func (s *sample) medianJudged() int64 {
-	ns := make([]float64, len(s.outcomes))
-	for i, p := range s.outcomes {
-		ns[i] = float64(p.N)
-	}
-	return int64(stats.Median(ns))
-}
-
-// centre fills in the middle and the spread of the whole windows' rates.
-func (r *Report) centre(s *sample) {
-	r.Centre = Centre{Mean: figure(s.mean, 6), P0: figure(s.pool.Rate(), 6), Median: figure(stats.Median(s.rates), 6)}
-	d := stats.Disperse(s.outcomes)
-	r.Dispersion[r.Windows.Span] = Dispersion{K: len(s.rates), Mean: r.Centre.Mean, SD: figure(s.sd, 6), Q: figure(d.Q, 6), Phi: figure(d.Phi, 6)}
-	switch below, _ := d.PValues(); {
-	case s.sd == 0:
-		r.warn("zero-variance", fmt.Sprintf("all %d windows have the same solve rate: sigma is 0 and the tolerable drop alone is the threshold", len(s.rates)), "a service under real traffic varies; is the outcome really measured?")
-	case below < 0.01:
-		r.warn("underdispersed", fmt.Sprintf("the windows vary less than chance would (phi %.2f): sigma is too small to be true", d.Phi), "are outcomes copied, averaged or filled in on the way?")
-	}
-}
-
 func perMinute(requests int64, d time.Duration) *float64 {
 	if d <= 0 {
 		return nil
 	}
 	return new(sig(float64(requests)/d.Minutes(), 6))
+}
+
+// chooseLive finds the windows that noise at the live window is measured on.
+// Where the input is too coarse for them, the calibration windows stand in.
+func (m *measurement) chooseLive() {
+	if !m.outcomes() {
+		m.live = m.calib
+		return
+	}
+	m.live = m.calib
+	m.disperse(m.o.SpanName, m.calib)
+	if span := DefaultSpan; span != m.o.Span {
+		if s := m.seriesOf(span, 0); s != nil && len(s.ps) > 0 {
+			m.disperse(spanName(span), s)
+		}
+	}
+	span := m.o.Live
+	s := m.seriesOf(span, 0)
+	if s == nil || len(s.ps) == 0 {
+		return
+	}
+	m.live = s
+	if span != m.o.Span {
+		m.disperse(spanName(span), s)
+	}
+	m.overOffsets(span)
+}
+
+// offsets is at most how many ways of cutting the baseline are looked at.
+const offsets = 25
+
+// overOffsets takes the noise at the live window over all the ways to cut the
+// baseline into such windows: where they begin is chance, and the breaker's
+// begin at every tick. Windows that an incident touches have no weight in it
+// where the middle says what is normal (a one-step reweighted estimate,
+// Rousseeuw and Leroy 1987): an incident of ten minutes spoils two live windows.
+// They stay in everything that the report says of the baseline.
+func (m *measurement) overOffsets(span time.Duration) {
+	sp := m.spread[span]
+	if tau, ok := m.tauAt(span, sp.method); ok {
+		sp.tau = tau
+	}
+	m.spread[span] = sp
+	name := m.nameOf(span)
+	d := m.r.Dispersion[name]
+	d.TauUsed = figure(sp.tau, 8)
+	m.r.Dispersion[name] = d
+}
+
+// nameOf is what the report calls a span.
+func (m *measurement) nameOf(span time.Duration) string {
+	if span == m.o.Span {
+		return m.o.SpanName
+	}
+	return spanName(span)
+}
+
+// tauAt is the noise between windows of a span, over the ways to cut them.
+func (m *measurement) tauAt(span time.Duration, method string) (tau float64, ok bool) {
+	sum, n := 0.0, 0.0
+	step := m.kept[0].Span * max(1, span/offsets/m.kept[0].Span)
+	for offset := time.Duration(0); offset < span; offset += step {
+		s := m.seriesOf(span, offset)
+		if s == nil {
+			continue
+		}
+		if method == "robust" {
+			s = s.without(m.flaggedSpans())
+		}
+		if len(s.ps) > 1 {
+			tau := tauOf(s, method)
+			sum += float64(tau * tau)
+			n++
+		}
+	}
+	return math.Sqrt(sum / math.Max(n, 1)), n > 0
+}
+
+// noiseOver is the noise between windows that last at least d, whole input
+// windows each; that of the live windows where the baseline has too few so
+// long.
+func (m *measurement) noiseOver(d time.Duration) float64 {
+	live := m.spread[m.live.span]
+	in := m.kept[0].Span
+	span := max((d+in-1)/in*in, in)
+	s := m.seriesOf(span, 0)
+	if s == nil || len(s.ps) < MinWindows {
+		return live.tau
+	}
+	sp := spreadOf(s, 0)
+	if tau, ok := m.tauAt(span, sp.method); ok {
+		return tau
+	}
+	return live.tau
+}
+
+// seriesOf counts windows of another span, nil if the input is too coarse.
+func (m *measurement) seriesOf(span, offset time.Duration) *series {
+	if span == m.o.Span && offset == 0 {
+		return m.calib
+	}
+	if len(m.kept) == 0 || m.kept[0].Span <= 0 || span%m.kept[0].Span != 0 {
+		return nil
+	}
+	refusal := &Refusal{}
+	g := gather(m.kept, span, offset, m.left, m.o, refusal)
+	if refusal.orNil() != nil {
+		return nil
+	}
+	return g.whole(&Windows{})
+}
+
+// centre fills in the middle of the calibration windows' rates.
+func (m *measurement) centre() {
+	mean, sd := stats.MeanSD(m.calib.rates())
+	pool := stats.Pool(m.calib.ps)
+	m.r.Centre = Centre{Mean: figure(mean, 6), P0: figure(pool.Rate(), 6), Median: figure(stats.Median(m.calib.rates()), 6)}
+	below, _ := stats.Disperse(m.calib.ps).PValues()
+	d := m.r.Dispersion[m.o.SpanName]
+	switch {
+	case sd == 0:
+		m.r.warn("zero-variance", fmt.Sprintf("all %d windows have the same solve rate: sigma is 0 and the tolerable drop alone is the threshold", len(m.calib.ps)), "a service under real traffic varies; is the outcome really measured?")
+	case below < 0.01 && d.Phi != nil:
+		m.r.warn("underdispersed", fmt.Sprintf("the windows vary less than chance would (phi %.2f): sigma is too small to be true", *d.Phi), "are outcomes copied, averaged or filled in on the way?")
+	}
 }

@@ -2,10 +2,17 @@ package calibrate
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// The codes of too little data.
+const (
+	tooShortCode   = "too-short"
+	fewWindowsCode = "few-windows"
 )
 
 // Reason is one thing that makes a baseline unusable, and what to do.
@@ -54,19 +61,19 @@ func RefuseCountless(text, hint string, span time.Duration) *Refusal {
 
 // refuse collects what is missing. Too little of it is only a warning under
 // AllowShort; nothing of it never is.
-func (r *Report) refuse(own []release.Window, o Options, refusal *Refusal) {
+func (r *Report) refuse(own []release.Window, o *Options, refusal *Refusal) {
 	short := &Refusal{}
 	if extent, _ := span(own, o); extent < MinSpan {
 		tooShort(r.Span.To.Sub(r.Span.From), short)
 	}
 	blocked := len(refusal.Reasons) > 0 // windows that do not fit were not counted
 	if !blocked && r.Totals.Judged > 0 && r.Windows.Whole < MinWindows {
-		short.add("few-windows", fmt.Sprintf("%s with a solve rate, at least %d are needed", count(r.Windows.Whole, "whole window of "+release.Minutes(o.Span)), MinWindows), "record for longer, or --allow-short to see what little there is")
+		short.add(fewWindowsCode, fmt.Sprintf("%s with a solve rate, at least %d are needed", count(r.Windows.Whole, "whole window of "+release.Minutes(o.Span)), MinWindows), "record for longer, or --allow-short to see what little there is")
 	}
 	switch {
 	case r.Totals.Total == 0:
 		refusal.add("no-counts", "no window has a request", "map the column that counts requests: --map total=COLUMN")
-	case r.Totals.Judged == 0:
+	case r.Totals.Judged == 0 && (saysOutcome(own) || len(short.Reasons) > 0 || blocked):
 		refusal.add("no-outcome", fmt.Sprintf("none of %d requests says whether it was solved", r.Totals.Total), "map the outcome: --map solved=COLUMN (true or false in records, a count in windows)")
 	}
 	for _, reason := range short.Reasons {
@@ -80,6 +87,12 @@ func (r *Report) refuse(own []release.Window, o Options, refusal *Refusal) {
 
 func tooShort(d time.Duration, refusal *Refusal) {
 	if d < MinSpan {
-		refusal.add("too-short", fmt.Sprintf("%s of data, at least 24 hours are needed", roughly(d)), "record for a day at least, better a week, or --allow-short to see what little there is")
+		refusal.add(tooShortCode, fmt.Sprintf("%s of data, at least 24 hours are needed", roughly(d)), "record for a day at least, better a week, or --allow-short to see what little there is")
 	}
+}
+
+// saysOutcome reports whether the windows have a place for how many were
+// solved: input that has none is a record of traffic alone.
+func saysOutcome(own []release.Window) bool {
+	return slices.ContainsFunc(own, func(w release.Window) bool { return w.Has(release.HasSolved) })
 }

@@ -3,8 +3,12 @@ package calibrate
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"time"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/stats"
 )
 
 // figure returns x rounded, or nil for one that does not exist.
@@ -67,4 +71,24 @@ func spanName(d time.Duration) string {
 		return strconv.FormatInt(int64(d/time.Minute), 10) + "m"
 	}
 	return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + "s"
+}
+
+// figureSig returns x rounded to significant digits, or nil for one that does
+// not exist.
+func figureSig(x float64, digits int) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return new(sig(x, digits))
+}
+
+// rankOf returns the quantile by nearest rank, which is a value that was seen,
+// or nil without values.
+func rankOf(xs []float64, q release.Ratio) *float64 {
+	if len(xs) == 0 {
+		return nil
+	}
+	sorted := slices.Clone(xs)
+	slices.Sort(sorted)
+	return figureSig(stats.NearestRank(sorted, q), 6)
 }

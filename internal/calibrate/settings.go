@@ -1,49 +1,286 @@
 package calibrate
 
-import "math"
+import (
+	"fmt"
+	"math"
+	"math/big"
+	"strconv"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
 
 // Setting is one value for canary.yaml.
 type Setting struct {
-	// Key is the path below metrics (InMetrics) or below canary.
+	// Key is the path below metrics (InMetrics), below canary, or below a step's
+	// limits.
 	Key       []string
 	InMetrics bool
+	Step      int    // 1 is the first step; 0: not a step's
 	Value     string // as written in YAML
+	Why       string // where it comes from, in a few words
+}
+
+// limitsOf are a step's own limits; what is zero or nil is not the step's.
+type limitsOf struct {
+	minSamples    int64
+	z, tau, se    float64
+	tail          string
+	span, spanMax time.Duration
+	cusum         float64
+	violations    *Count
+	transfers     *Count
+	slow          *Count
+	costSamples   int64
 }
 
 // Settings returns the values that the baseline supplies, in the order of
-// canary.yaml. A figure that is missing or is no use as a limit has none: the
-// file keeps its own.
+// canary.yaml: what holds for all steps, then each step's own. A figure that is
+// missing or is no use as a limit has none: the file keeps its own.
 func (r *Report) Settings() []Setting {
-	var all []Setting
-	metric := func(layer, key string, value *float64) {
-		if value != nil {
-			all = append(all, Setting{Key: []string{layer, key}, InMetrics: true, Value: number(*value)})
-		}
-	}
+	b := &settings{}
 	if r.RequestsPerMin != nil && *r.RequestsPerMin > 0 {
-		all = append(all, Setting{Key: []string{"requests_per_min"}, Value: number(*r.RequestsPerMin)})
+		b.canary("requests_per_min", *r.RequestsPerMin, "mean of both arms")
 	}
 	if r.Cost.MeanUSD != nil && *r.Cost.MeanUSD > 0 {
-		all = append(all, Setting{Key: []string{"cost_baseline_usd"}, Value: number(*r.Cost.MeanUSD)})
+		b.canary("cost_baseline_usd", *r.Cost.MeanUSD, "mean of a request")
 	}
-	metric("fast_layer", "baseline_violation_rate", r.Violations.baseline())
-	if p99 := r.P99.ValueMS; p99 != nil && *p99 > 0 {
-		metric("fast_layer", "p99_baseline_ms", p99)
+	r.fastSettings(b)
+	r.slowSettings(b)
+	for i := range r.limits {
+		r.stepSettings(b, i)
 	}
-	metric("fast_layer", "baseline_transfer_rate", r.Transfers.baseline())
-	metric("slow_layer", "solve_baseline", &r.Slow.SolveBaseline)
-	metric("slow_layer", "solve_rate_drop_pp", new(math.Min(r.Slow.ThresholdPP, 100)))
-	if n := r.Slow.MinSamples; n != nil {
-		metric("slow_layer", "min_samples_slow", new(float64(*n)))
-	}
-	return all
+	return b.all
 }
 
-// baseline is the rate to compare with: where none was seen, the most that
-// may have been missed.
-func (rate Rate) baseline() *float64 {
-	if rate.Upper95 != nil {
-		return rate.Upper95
+// settings is a list in the making.
+type settings struct{ all []Setting }
+
+func (b *settings) canary(key string, value float64, why string) {
+	b.all = append(b.all, Setting{Key: []string{key}, Value: number(value), Why: why})
+}
+
+func (b *settings) metric(why, value string, key ...string) {
+	b.all = append(b.all, Setting{Key: key, InMetrics: true, Value: value, Why: why})
+}
+
+func (b *settings) step(i int, why, value string, key ...string) {
+	b.all = append(b.all, Setting{Key: key, Step: i + 1, Value: value, Why: why})
+}
+
+func (r *Report) fastSettings(b *settings) {
+	if v := r.Violations.baseline(); v != nil {
+		b.metric("violations a request", number(*v), "fast_layer", "baseline_violation_rate")
 	}
-	return rate.Rate
+	if v := r.P99.ValueMS; v != nil && *v > 0 {
+		b.metric(r.P99.Method, number(r.p99Baseline()), "fast_layer", "p99_baseline_ms")
+	}
+	if r.P99.Judge == "count" && r.Meta.Rule == "budget" {
+		b.metric("a p99 of few requests is no p99: slower ones are counted", "count", "fast_layer", "p99_judge")
+		b.metric("share slower than p99_baseline_ms", number(*r.P99.Slow.Rate), "fast_layer", "p99_slow_rate")
+	} else if r.P99.Judge == "window" && r.Meta.Rule == "budget" {
+		b.metric("fewer requests have no 99th percentile", strconv.Itoa(enoughForP99), "fast_layer", "p99_min_samples")
+	}
+	if v := r.Transfers.baseline(); v != nil {
+		b.metric("transfers a request", number(*v), "fast_layer", "baseline_transfer_rate")
+	}
+}
+
+// p99Baseline is the latency that slow requests are counted above: the edge at
+// which they were counted here, where there is one.
+func (r *Report) p99Baseline() float64 {
+	if r.P99.SlowMS != nil && r.P99.Judge == "count" {
+		return *r.P99.SlowMS
+	}
+	return *r.P99.ValueMS
+}
+
+func (r *Report) slowSettings(b *settings) {
+	s := &r.Slow
+	if s.SolveBaseline == 0 {
+		return
+	}
+	b.metric("solved of judged", number(s.SolveBaseline), "slow_layer", "solve_baseline")
+	why := "the tolerable drop; noise decides where it is more"
+	if r.Meta.Rule == "plain" {
+		why = fmt.Sprintf("max(tolerable drop, %s sigma)", number(s.Plain.K))
+	}
+	b.metric(why, number(math.Min(s.ThresholdPP, 100)), "slow_layer", "solve_rate_drop_pp")
+	if s.MinSamples != nil {
+		b.metric("from here on a drop can be told from chance", strconv.FormatInt(*s.MinSamples, 10), "slow_layer", "min_samples_slow")
+	}
+	if s.Z == nil || s.MinSamples == nil {
+		return
+	}
+	if r.Meta.Judge == string(CusumJudge) && len(r.limits) > 0 {
+		b.metric("--judge cusum", "cusum", "slow_layer", "judge")
+		b.metric("the drop to find", number(s.DetectDropPP), "slow_layer", "cusum", "drop_pp")
+		b.metric("the first step's limit", number(r.limits[0].cusum), "slow_layer", "cusum", "limit")
+	}
+	if r.cusum && r.Meta.Judge != string(CusumJudge) {
+		b.metric("--judge "+r.Meta.Judge, "window", "slow_layer", "judge")
+	}
+	b.metric(fmt.Sprintf("sigmas, for %s false trips a week", number(r.Meta.Budget.PerWeek)), number(*s.Z), "slow_layer", "noise", "z")
+	b.metric("sd of the true rate between windows of "+s.TauSpan, number(*s.Tau), "slow_layer", "noise", "tau")
+	b.metric("standard error of solve_baseline", number(*s.SE), "slow_layer", "noise", "se")
+	if s.TauControl != nil {
+		b.metric("sd of the arms' difference in the same windows", number(*s.TauControl), "slow_layer", "noise", "tau_control")
+	}
+	b.metric("of the noise's distribution", s.Tail, "slow_layer", "noise", "tail")
+}
+
+func (r *Report) stepSettings(b *settings, i int) {
+	l, s := &r.limits[i], &r.Slow
+	if c := l.violations; c != nil {
+		b.step(i, "", strconv.FormatInt(c.Threshold, 10), "violation_limit")
+		b.step(i, "", number(c.Ratio), "violation_ratio_multiplier")
+	}
+	if l.costSamples > 0 {
+		b.step(i, "", strconv.FormatInt(l.costSamples, 10), "cost_min_samples")
+	}
+	if c := l.slow; c != nil {
+		b.step(i, "", number(c.Ratio), "p99_slow_ratio_limit")
+		b.step(i, "", strconv.FormatInt(c.Threshold, 10), "min_slow_count")
+	}
+	if c := l.transfers; c != nil {
+		b.step(i, "", number(c.Ratio), "transfer_rate_ratio_limit")
+		b.step(i, "", strconv.FormatInt(c.Threshold, 10), "min_transfer_count")
+	}
+	if l.minSamples > 0 && l.minSamples != *s.MinSamples {
+		b.step(i, "", strconv.FormatInt(l.minSamples, 10), "min_samples_slow")
+	}
+	if l.spanMax > 0 {
+		b.step(i, "", number(l.spanMax.Minutes()), "slow_window_max_min")
+	}
+	if l.z > 0 && l.z != *s.Z {
+		b.step(i, "", number(l.z), "noise", "z")
+	}
+	if l.z > 0 && l.tau != *s.Tau {
+		b.step(i, "", number(l.tau), "noise", "tau")
+	}
+	if l.cusum > 0 && i > 0 && l.cusum != r.limits[0].cusum {
+		b.step(i, "", number(l.cusum), "cusum", "limit")
+	}
+}
+
+// Plan returns the ladder with the values in its limits, as canary.yaml would
+// have them: what the replay runs is what --write writes.
+func (r *Report) Plan(base *ladder.Plan) (*ladder.Plan, error) {
+	plan := *base
+	plan.Steps = append([]ladder.Step(nil), base.Steps...)
+	keep := time.Duration(0)
+	for i := range plan.Steps {
+		l := &plan.Steps[i].Limits
+		if err := r.apply(l, i); err != nil {
+			return nil, err
+		}
+		keep = max(keep, l.Reach())
+	}
+	for i := range plan.Steps {
+		plan.Steps[i].Limits.Keep = keep
+	}
+	return &plan, nil
+}
+
+// apply puts the values into a step's limits.
+func (r *Report) apply(l *breaker.Limits, i int) error {
+	var own limitsOf
+	if i < len(r.limits) {
+		own = r.limits[i]
+	}
+	x := &exact{}
+	r.applyFast(l, &own, x)
+	if r.Slow.SolveBaseline > 0 {
+		r.applySlow(l, &own, x)
+	}
+	return x.err
+}
+
+func (r *Report) applyFast(l *breaker.Limits, own *limitsOf, x *exact) {
+	if rate, c := r.Violations.baseline(), own.violations; rate != nil && c != nil {
+		l.ViolationLimit, l.ViolationRate = c.Threshold, x.product(*rate, c.Ratio)
+	}
+	if rate, c := r.Transfers.baseline(), own.transfers; rate != nil && c != nil {
+		l.MinTransfers, l.TransferRate = c.Threshold, x.product(*rate, c.Ratio)
+	}
+	if c := own.slow; c != nil {
+		l.P99ByCount, l.MinSlow, l.SlowRate = true, c.Threshold, x.product(*r.P99.Slow.Rate, c.Ratio)
+	} else if r.P99.Judge == "window" && r.Meta.Rule == "budget" {
+		l.P99MinSamples = enoughForP99
+	}
+	if own.costSamples > 0 {
+		l.CostMinSamples = own.costSamples
+	}
+}
+
+func (r *Report) applySlow(l *breaker.Limits, own *limitsOf, x *exact) {
+	s := &r.Slow
+	l.SolveBaseline = x.ratio(number(s.SolveBaseline))
+	l.SolveFloor = x.less(s.SolveBaseline, math.Min(s.ThresholdPP, 100))
+	if s.MinSamples != nil {
+		l.MinSamples = *s.MinSamples
+	}
+	if s.Z == nil || s.MinSamples == nil {
+		l.Noise = breaker.Noise{}
+		return
+	}
+	l.Judge = breaker.WindowJudge
+	l.Noise = breaker.Noise{Z: *s.Z, Tau: *s.Tau, SE: *s.SE}
+	if s.TauControl != nil {
+		l.Noise.TauControl = *s.TauControl
+	}
+	if s.Tail == "exact" {
+		l.Noise.Tail = breaker.ExactTail
+	}
+	if own.z > 0 {
+		l.Noise.Z, l.Noise.Tau, l.MinSamples = own.z, own.tau, own.minSamples
+	}
+	if own.spanMax > 0 {
+		l.SlowSpanMax = own.spanMax
+	}
+	if own.cusum > 0 {
+		l.Judge, l.Cusum = breaker.CusumJudge, breaker.Cusum{Drop: x.ratio(number(s.DetectDropPP) + "e-2"), Limit: own.cusum}
+	}
+}
+
+// exact forms exact values of decimals and keeps the first error.
+type exact struct{ err error }
+
+func (x *exact) ratio(decimal string) release.Ratio {
+	r, err := release.ParseRatio(decimal)
+	if err != nil && x.err == nil {
+		x.err = err
+	}
+	return r
+}
+
+func (x *exact) product(a, b float64) release.Ratio {
+	p, q := x.ratio(number(a)), x.ratio(number(b))
+	if x.err != nil {
+		return release.Ratio{}
+	}
+	r, err := p.Mul(q)
+	if err != nil {
+		x.err = err
+	}
+	return r
+}
+
+// less returns p less so many percentage points.
+func (x *exact) less(p, points float64) release.Ratio {
+	a, b := x.ratio(number(p)), x.ratio(number(points)+"e-2")
+	if x.err != nil {
+		return release.Ratio{}
+	}
+	d := new(big.Rat).Sub(a.Rat(), b.Rat())
+	if d.Sign() <= 0 {
+		return release.NewRatio(0, 1) // nothing is low enough, but for nothing at all
+	}
+	r, err := release.RatioOf(d)
+	if err != nil {
+		x.err = err
+	}
+	return r
 }

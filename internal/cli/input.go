@@ -66,16 +66,6 @@ func (o *readOptions) options() (trace.Options, error) {
 	return opt, nil
 }
 
-// readTrace reads files as one feed by the flags, and says on stderr what was
-// met.
-func (app *App) readTrace(ctx context.Context, files []string, o *readOptions) (*trace.Data, error) {
-	opt, err := o.options()
-	if err != nil {
-		return nil, err
-	}
-	return app.readFeed(ctx, files, opt)
-}
-
 // readFeed reads files as one feed and says on stderr what was met. Errors are
 // ready to be returned: exit 2 for input that cannot be used.
 func (app *App) readFeed(ctx context.Context, files []string, opt trace.Options) (*trace.Data, error) {

@@ -142,7 +142,12 @@ func (o *simulateOptions) openRecorded(ctx context.Context, name string, files [
 			return feedRun{}, err
 		}
 	}
-	data, err := o.app.readTrace(ctx, files, &o.Read)
+	opt, err := o.Read.options()
+	if err != nil {
+		return feedRun{}, err
+	}
+	opt.SlowMS = slowAbove(cfg)
+	data, err := o.app.readFeed(ctx, files, opt)
 	if err != nil {
 		return feedRun{}, err
 	}
@@ -152,6 +157,17 @@ func (o *simulateOptions) openRecorded(ctx context.Context, name string, files [
 	}
 	o.coarse(cfg.Plan(), canary)
 	return feedRun{name: name, config: cfg, canary: canary, stable: stable}, nil
+}
+
+// slowAbove returns the latency above which the configuration counts requests
+// as slow, 0 where no step does.
+func slowAbove(cfg *config.Config) float64 {
+	for i := range cfg.Steps {
+		if f := &cfg.Steps[i].Fast; f.P99ByCount {
+			return f.P99BaselineMS.Float64()
+		}
+	}
+	return 0
 }
 
 // split sorts windows by arm. Rows that name no arm are the canary's, if there

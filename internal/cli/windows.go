@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"math"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,6 +21,7 @@ type windowsOptions struct {
 	Files   []string
 	Span    spanFlag
 	Columns string
+	Slow    slowFlag
 	Read    readOptions
 }
 
@@ -32,6 +35,7 @@ func newWindowsCmd(app *App) *cobra.Command {
 zstd. Without --span records are counted by the minute and windows stay as they are. -o csv (the default) and
 -o jsonl write the windows, -o json one document with an account of the input as well.
 
+With --slow-ms each window of records says how many requests were slower, which needs the latency of every one.
 Figures that the input does not have are left empty, never zero. What was guessed, dropped or out of order is said
 on stderr, and so are lines that cannot be read; --max-bad says how many of them are too many.
 
@@ -43,6 +47,7 @@ EXIT STATUS
   canaryctl windows --arm stable=v1.42 --arm canary=v1.43 requests.jsonl
   canaryctl windows --map 't=unix_ts:s,total=requests,solved=successes' --input-span 5m shop.csv
   canaryctl windows --arm all --columns t,total,solved,p99_ms requests.jsonl
+  canaryctl windows --slow-ms 1800 requests.jsonl
   zcat requests.jsonl.gz | canaryctl windows -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -52,6 +57,7 @@ EXIT STATUS
 	}
 	f := cmd.Flags()
 	f.Var(&o.Span, "span", "length of the windows: `10m`, 1h")
+	f.Var(&o.Slow, "slow-ms", "count requests slower than so many `milliseconds`, in the column slow")
 	f.StringVar(&o.Columns, "columns", "", "write only these `columns`, in this order: t,total,p99_ms")
 	o.Read.register(f)
 	return cmd
@@ -65,7 +71,7 @@ func runWindows(ctx context.Context, o *windowsOptions) error {
 	if len(o.Files) == 0 {
 		return usage(fmt.Errorf("no input"), "name files, or - for standard input")
 	}
-	columns := trace.AllColumns
+	var columns []trace.Column
 	if o.Columns != "" {
 		if columns, err = trace.ParseColumns(o.Columns); err != nil {
 			return inputError("--columns ", err)
@@ -75,10 +81,13 @@ func runWindows(ctx context.Context, o *windowsOptions) error {
 	if err != nil {
 		return err
 	}
-	opt.Span = time.Duration(o.Span)
+	opt.Span, opt.SlowMS = time.Duration(o.Span), float64(o.Slow)
 	data, err := o.app.readFeed(ctx, o.Files, opt)
 	if err != nil {
 		return err
+	}
+	if columns == nil {
+		columns = trace.Columns(data.Supplied)
 	}
 	for _, p := range data.Partial {
 		o.app.say("the window of %s at %s is covered in part: %s of %s", p.Arm, p.T.Format(time.RFC3339), trace.FormatSpan(p.Covered), trace.FormatSpan(time.Duration(o.Span)))
@@ -91,6 +100,30 @@ func runWindows(ctx context.Context, o *windowsOptions) error {
 	}
 	return trace.WriteCSV(o.app.Stdout, data.Windows, columns)
 }
+
+// slowFlag is a latency in milliseconds, above 0.
+type slowFlag float64
+
+// String implements [pflag.Value].
+func (s *slowFlag) String() string {
+	if *s == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(float64(*s), 'g', -1, 64)
+}
+
+// Set implements [pflag.Value].
+func (s *slowFlag) Set(text string) error {
+	ms, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(ms > 0) || math.IsInf(ms, 0) {
+		return fmt.Errorf("%q is not a number of milliseconds such as 300", text)
+	}
+	*s = slowFlag(ms)
+	return nil
+}
+
+// Type implements [pflag.Value].
+func (s *slowFlag) Type() string { return "milliseconds" }
 
 // windowsJSON is what windows -o json says of the input; the windows follow.
 type windowsJSON struct {

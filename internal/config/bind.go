@@ -123,12 +123,17 @@ func (d *document) texts(path string) []string {
 // limit returns a limit: a step's own where it has one, else the plan's.
 func (d *document) limit(step, path string) typed {
 	if step != "" {
-		_, name := splitPath(path)
-		if v := d.values[step+".limits."+name]; v != nil {
+		if v := d.values[step+".limits."+limitName(path)]; v != nil {
 			return v.typed
 		}
 	}
 	return d.get(path)
+}
+
+// hasLimit reports whether a limit is written for a step, in its own limits or
+// in the plan's.
+func (d *document) hasLimit(step, path string) bool {
+	return d.has(path) || step != "" && d.has(step+".limits."+limitName(path))
 }
 
 func (d *document) fastLayer(step string) FastLayer {
@@ -146,18 +151,40 @@ func (d *document) fastLayer(step string) FastLayer {
 		BaselineTransferRate:     at("baseline_transfer_rate").number,
 		TransferRateRatioLimit:   at("transfer_rate_ratio_limit").number,
 		MinTransferCount:         at("min_transfer_count").count,
+		P99ByCount:               at("p99_judge").text == "count",
+		P99SlowRate:              at("p99_slow_rate").number,
+		P99SlowRatioLimit:        at("p99_slow_ratio_limit").number,
+		MinSlowCount:             at("min_slow_count").count,
 	}
 }
 
 func (d *document) slowLayer(step string) SlowLayer {
 	at := func(name string) typed { return d.limit(step, slow+name) }
-	return SlowLayer{
+	s := SlowLayer{
 		SolveBaseline:   at("solve_baseline").number,
 		SolveRateDropPP: at("solve_rate_drop_pp").number,
 		MinSamplesSlow:  at("min_samples_slow").count,
 		SlowWindow:      at("slow_window_min").span,
+		SlowWindowMax:   at("slow_window_max_min").span,
 		LabelLag:        at("label_lag_min").span,
+		AgainstStable:   at("against").text == "stable",
 	}
+	if !d.hasLimit(step, slow+"slow_window_max_min") {
+		s.SlowWindowMax = s.SlowWindow
+	}
+	if at("judge").text == "cusum" {
+		s.Judge = breaker.CusumJudge
+	}
+	if d.hasLimit(step, slow+"noise") {
+		s.Noise = Noise{Z: at("noise.z").number, Tau: at("noise.tau").number, SE: at("noise.se").number, TauControl: at("noise.tau_control").number}
+		if at("noise.tail").text == "exact" {
+			s.Noise.Tail = breaker.ExactTail
+		}
+	}
+	if d.hasLimit(step, slow+"cusum") {
+		s.Cusum = Cusum{DropPP: at("cusum.drop_pp").number, Limit: at("cusum.limit").number}
+	}
+	return s
 }
 
 func (d *document) recovery() Recovery {

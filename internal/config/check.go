@@ -3,10 +3,12 @@ package config
 import (
 	"errors"
 	"fmt"
+	"math/big"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -16,6 +18,7 @@ func (d *document) checkPlan(c *Config) {
 	d.checkLadder(c)
 	d.checkMaxPct(c)
 	d.checkFloors(c)
+	d.checkJudges(c)
 	d.checkRoutes(c)
 	d.checkSource(c)
 }
@@ -100,6 +103,12 @@ func (d *document) checkLimits(c *Config, step string, f FastLayer, s SlowLayer)
 	if !d.limitsWhole() {
 		return
 	}
+	if s.SlowWindowMax < s.SlowWindow {
+		d.errorAt(d.limitNode(step, slow+"slow_window_max_min"), ruleSpanOrder,
+			"a span may reach back further than slow_window_min, not less far: raise slow_window_max_min, or leave it out for a fixed span",
+			"slow_window_max_min %s is shorter than slow_window_min %s", minutesText(s.SlowWindowMax), minutesText(s.SlowWindow))
+	}
+	d.checkDrop(step, &s)
 	_, err := c.limits(f, s)
 	if digits, ok := errors.AsType[*digitsError](err); ok {
 		d.errorAt(d.limitNode(step, digits.keys[:]...), ruleOutOfRange, "round the numbers: 18 significant digits together are plenty", "%v", err)
@@ -109,6 +118,52 @@ func (d *document) checkLimits(c *Config, step string, f FastLayer, s SlowLayer)
 		d.errorAt(d.limitNode(step, slow+"solve_rate_drop_pp", slow+"solve_baseline"), ruleSolveFloor,
 			"solve_rate_drop_pp is in percentage points: 10 turns a baseline of 0.90 into a floor of 0.80",
 			"a solve rate of %s less %s percentage points is not above 0: the slow layer could never trip", s.SolveBaseline, s.SolveRateDropPP)
+	}
+}
+
+// checkDrop holds the drop that a cumulative sum looks for against the
+// baseline: the chances of both outcomes must be above 0 on both sides.
+func (d *document) checkDrop(step string, s *SlowLayer) {
+	drop, baseline := slow+"cusum.drop_pp", slow+"solve_baseline"
+	if !s.Cusum.DropPP.IsZero() && new(big.Rat).Mul(s.Cusum.DropPP.Rat(), percent.Rat()).Cmp(s.SolveBaseline.Rat()) >= 0 {
+		d.errorAt(d.limitNode(step, drop, baseline), ruleCusumDrop, "drop_pp is in percentage points: 5 looks for a drop from 0.90 to 0.85",
+			"a solve rate of %s less a drop_pp of %s is not above 0: there is no such rate to look for", s.SolveBaseline, s.Cusum.DropPP)
+	}
+	if s.Judge == breaker.CusumJudge && s.SolveBaseline.Rat().Cmp(big.NewRat(1, 1)) == 0 {
+		d.errorAt(d.limitNode(step, baseline, slow+"judge"), ruleCusumDrop, "write the rate that a long baseline supports, such as 0.9995; or judge: window",
+			"at a solve_baseline of 1 a single failure could not be: a cumulative sum cannot weigh it")
+	}
+}
+
+// checkJudges finds steps whose judge lacks what it needs. The plan itself may
+// lack it as long as every step has its own.
+func (d *document) checkJudges(c *Config) {
+	if !d.limitsWhole() {
+		return
+	}
+	told := map[*yaml.Node]bool{}
+	for i := range c.Steps {
+		s, step := &c.Steps[i].Slow, stepPath(i)
+		at := d.limitNode(step, slow+"judge")
+		if s.Judge == breaker.CusumJudge && !d.hasLimit(step, slow+"cusum") && !told[at] {
+			told[at] = true
+			d.errorAt(at, ruleJudgeUnset, "`canaryctl calibrate --judge cusum --write` derives it; by hand: cusum: {drop_pp: 5, limit: 12}",
+				"step %d: judge is cusum, and there is no cusum that says what drop to look for and what sum trips", i+1)
+		}
+		d.checkPart(step, "noise", "z", s.Noise.Z)
+		d.checkPart(step, "noise", "tau", s.Noise.Tau)
+		d.checkPart(step, "cusum", "drop_pp", s.Cusum.DropPP)
+		d.checkPart(step, "cusum", "limit", s.Cusum.Limit)
+	}
+}
+
+// checkPart finds a key that a step's own mapping leaves to a plan which has no
+// such mapping. Where the plan has one, the table demands the key there.
+func (d *document) checkPart(step, mapping, name string, value release.Ratio) {
+	own := step + ".limits." + mapping
+	if d.has(own) && !d.has(slow+mapping) && value.IsZero() && !d.noted(own, name) {
+		d.errorAt(d.values[own].key, ruleJudgeUnset, aside(specs[slow+mapping+"."+name].doc),
+			"%s needs the key %q, here or in slow_layer's %s", mapping, name, mapping)
 	}
 }
 
@@ -128,8 +183,7 @@ func (d *document) limitsWhole() bool {
 func (d *document) limitNode(step string, paths ...string) *yaml.Node {
 	if step != "" {
 		for _, p := range paths {
-			_, name := splitPath(p)
-			if v := d.values[step+".limits."+name]; v != nil {
+			if v := d.values[step+".limits."+limitName(p)]; v != nil {
 				return v.node
 			}
 		}

@@ -68,6 +68,10 @@ type FastLayer struct {
 	BaselineTransferRate     release.Ratio
 	TransferRateRatioLimit   release.Ratio
 	MinTransferCount         int64
+	P99ByCount               bool // p99_judge: count
+	P99SlowRate              release.Ratio
+	P99SlowRatioLimit        release.Ratio
+	MinSlowCount             int64
 }
 
 // SlowLayer is metrics.slow_layer as written.
@@ -76,7 +80,24 @@ type SlowLayer struct {
 	SolveRateDropPP release.Ratio // percentage points
 	MinSamplesSlow  int64
 	SlowWindow      time.Duration
+	SlowWindowMax   time.Duration // slow_window_min where it is left out
 	LabelLag        time.Duration
+	Judge           breaker.Judge
+	AgainstStable   bool  // against: stable
+	Noise           Noise // the zero value when left out
+	Cusum           Cusum // the zero value when left out
+}
+
+// Noise is metrics.slow_layer.noise as written, fractions of 1.
+type Noise struct {
+	Z, Tau, SE, TauControl release.Ratio
+	Tail                   breaker.Tail
+}
+
+// Cusum is metrics.slow_layer.cusum as written.
+type Cusum struct {
+	DropPP release.Ratio // percentage points
+	Limit  release.Ratio
 }
 
 // Recovery is metrics.recovery as written.

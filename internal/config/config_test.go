@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/splice"
@@ -75,6 +76,39 @@ func TestProductsAreExact(t *testing.T) {
 	}
 }
 
+// fittedLayers is a metrics block with every key that goes beyond the fixed
+// limits off its default.
+const fittedLayers = `metrics:
+  fast_layer: {p99_judge: count, p99_slow_rate: 0.007, p99_slow_ratio_limit: 3.1, min_slow_count: 5}
+  slow_layer:
+    solve_baseline: 0.914
+    slow_window_max_min: 90
+    judge: cusum
+    against: stable
+    noise: {z: 4.02, tau: 0.012, se: 0.001, tau_control: 0.004, tail: exact}
+    cusum: {drop_pp: 2.5, limit: 11.7}`
+
+func TestPlanOfFittedLayers(t *testing.T) {
+	l := parseOK(t, with(fittedLayers)).Plan().Steps[0].Limits
+	if !l.P99ByCount || l.SlowRate != release.NewRatio(217, 10000) || l.MinSlow != 5 {
+		t.Errorf("count form %t %v %d", l.P99ByCount, l.SlowRate, l.MinSlow)
+	}
+	if want := (breaker.Noise{Z: 4.02, Tau: 0.012, SE: 0.001, TauControl: 0.004, Tail: breaker.ExactTail}); l.Noise != want {
+		t.Errorf("noise %+v, want %+v", l.Noise, want)
+	}
+	if want := (breaker.Cusum{Drop: release.NewRatio(25, 1000), Limit: 11.7}); l.Judge != breaker.CusumJudge || l.Cusum != want {
+		t.Errorf("judge %d, cusum %+v, want %+v", l.Judge, l.Cusum, want)
+	}
+	if !l.AgainstStable || l.SolveBaseline != release.NewRatio(914, 1000) || l.SlowSpanMax != 90*time.Minute || l.Keep != 90*time.Minute {
+		t.Errorf("limits %+v", l)
+	}
+	l = parseOK(t, minimal).Plan().Steps[0].Limits
+	if l.P99ByCount || l.SlowRate != release.NewRatio(3, 100) || l.MinSlow != 3 || l.Noise != (breaker.Noise{}) || l.Cusum != (breaker.Cusum{}) ||
+		l.Judge != breaker.WindowJudge || l.AgainstStable || l.SolveBaseline != release.NewRatio(9, 10) || l.SlowSpanMax != l.SlowSpan {
+		t.Errorf("defaults %+v", l)
+	}
+}
+
 func TestKeepIsTheLongestReachOfAnyStep(t *testing.T) {
 	p := parseOK(t, `canary:
   target_service: s
@@ -123,6 +157,16 @@ func TestDigest(t *testing.T) {
 		{"recovery", "cooldown_min: 6", "cooldown_min: 7", false},
 		{"a mode", "  metrics:", "  signals: {cost: {mode: observe}}\n  metrics:", false},
 		{"a written enforce", "  metrics:", "  signals: {cost: {mode: enforce}}\n  metrics:", false},
+		{"p99 by window, said", "      p99_ratio_limit: 3.0", "      p99_ratio_limit: 3.0\n      p99_judge: window\n      p99_slow_rate: 0.010\n      p99_slow_ratio_limit: 3\n      min_slow_count: 3", true},
+		{"a fixed span and the window judge, said", "      slow_window_min: 25", "      slow_window_min: 25\n      slow_window_max_min: 25\n      judge: window\n      against: baseline", true},
+		{"p99 by count", "      p99_ratio_limit: 3.0", "      p99_ratio_limit: 3.0\n      p99_judge: count", false},
+		{"a rate of slow requests", "      p99_ratio_limit: 3.0", "      p99_ratio_limit: 3.0\n      p99_slow_rate: 0.02", false},
+		{"a ratio of slow requests", "      p99_ratio_limit: 3.0", "      p99_ratio_limit: 3.0\n      p99_slow_ratio_limit: 4", false},
+		{"a number of slow requests", "      p99_ratio_limit: 3.0", "      p99_ratio_limit: 3.0\n      min_slow_count: 4", false},
+		{"a span that reaches back", "      slow_window_min: 25", "      slow_window_min: 25\n      slow_window_max_min: 26", false},
+		{"against stable", "      slow_window_min: 25", "      slow_window_min: 25\n      against: stable", false},
+		{"noise", "      slow_window_min: 25", "      slow_window_min: 25\n      noise: {z: 4, tau: 0}", false},
+		{"a cumulative sum", "      slow_window_min: 25", "      slow_window_min: 25\n      cusum: {drop_pp: 5, limit: 9}", false},
 		{"a freeze", "  metrics:", "  freeze: [{}]\n  metrics:", false},
 		{"the approval's time", "  metrics:", "  approval_timeout_min: 5\n  metrics:", false},
 		{"the cost that stands in", "  metrics:", "  cost_baseline_usd: 0.01\n  metrics:", false},
@@ -140,6 +184,47 @@ func TestDigest(t *testing.T) {
 				t.Error("the candidate changed with the rules")
 			}
 		})
+	}
+}
+
+// TestDigestsOfBefore: what was written before there were fitted layers keeps
+// its digest, and with it its approvals.
+func TestDigestsOfBefore(t *testing.T) {
+	tests := []struct{ name, src, want string }{
+		{"published file", string(published(t)), "a5c2a6ce0cec1225748b0fbe27023c76eaa16d0df72d5c84d022ef8fad69a7f5"},
+		{"limits of steps", `canary:
+  target_service: s
+  steps:
+    - {pct: 0.1, min_hold_min: 0, limits: {slow_window_min: 60, label_lag_min: 15, p99_min_samples: 20}}
+    - {pct: 1, min_hold_min: 0, limits: {violation_window_min: 40}}
+`, "d6a5f7db8d2f935d653fdeeda571c83140b5d71a4ba43195b7de89159f39ebbc"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := parseOK(t, tt.src).Plan().Digest; got != tt.want {
+				t.Errorf("digest %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestDigestTellsFittedLayersApart: every one of their figures is part of it.
+func TestDigestTellsFittedLayersApart(t *testing.T) {
+	seen := map[string]string{parseOK(t, with(fittedLayers)).Plan().Digest: "itself"}
+	for _, change := range [][2]string{
+		{"p99_judge: count", "p99_judge: window"}, {"0.007", "0.008"}, {"3.1", "3.2"}, {"min_slow_count: 5", "min_slow_count: 6"},
+		{"max_min: 90", "max_min: 91"}, {"judge: cusum", "judge: window"}, {"against: stable", "against: baseline"}, {"z: 4.02", "z: 4.03"},
+		{"tau: 0.012", "tau: 0.013"}, {"se: 0.001", "se: 0.002"}, {"tau_control: 0.004", "tau_control: 0.005"}, {"exact", "normal"},
+		{"drop_pp: 2.5", "drop_pp: 2.6"}, {"limit: 11.7", "limit: 11.8"},
+	} {
+		if strings.Count(fittedLayers, change[0]) != 1 {
+			t.Fatalf("%q stands %d times", change[0], strings.Count(fittedLayers, change[0]))
+		}
+		digest := parseOK(t, with(strings.Replace(fittedLayers, change[0], change[1], 1))).Plan().Digest
+		if other, ok := seen[digest]; ok {
+			t.Errorf("%s has the digest of %s", change[1], other)
+		}
+		seen[digest] = change[1]
 	}
 }
 

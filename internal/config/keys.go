@@ -51,7 +51,7 @@ type key struct {
 	kind     kind
 	def      string // the default as it would be written; "" for none
 	required bool
-	min, max string // bounds, "" for none; a min that starts with > is exclusive
+	min, max string // bounds, "" for none; a min that starts with >, a max that starts with < is exclusive
 	words    []string
 	form     *textForm // nil: any text that is not blank
 	minItems int
@@ -63,6 +63,10 @@ type key struct {
 
 var (
 	gateWords   = []string{"time", "metric", "approval"}
+	p99Words    = []string{"window", "count"}
+	judgeWords  = []string{"window", "cusum"}
+	refWords    = []string{"baseline", "stable"}
+	tailWords   = []string{"normal", "exact"}
 	dayWords    = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 	modeWords   = []string{"off", "observe", "enforce"}
 	onFailWords = []string{"roll_back", "hold"}
@@ -110,10 +114,20 @@ var stepKeys = []key{
 
 // stepLimit is the row of a limit where a step has its own.
 func stepLimit(k key) key {
-	name := k.path[strings.LastIndexByte(k.path, '.')+1:]
-	k.path, k.def = "canary.steps[].limits."+name, ""
+	name := limitName(k.path)
+	k.path, k.def, k.required = "canary.steps[].limits."+name, "", false
 	k.doc = "This step's `" + name + "`."
 	return k
+}
+
+// limitName is what a limit of fast_layer or slow_layer is called in a step's
+// limits, such as min_samples_slow or noise.tau.
+func limitName(path string) string {
+	name, ok := strings.CutPrefix(path, fast)
+	if !ok {
+		name = strings.TrimPrefix(path, slow)
+	}
+	return name
 }
 
 var routeKeys = []key{
@@ -147,6 +161,10 @@ var limitKeys = []key{
 	{path: fast + "p99_baseline_ms", kind: kindDecimal, def: "300", min: ">0", max: "1e9", doc: "99th percentile latency in the baseline, milliseconds."},
 	{path: fast + "p99_ratio_limit", kind: kindDecimal, def: "3.0", min: ">0", max: "1e6", doc: "The multiple of p99_baseline_ms that trips."},
 	{path: fast + "p99_min_samples", kind: kindCount, def: "0", min: "0", doc: "A window with fewer requests is not judged by p99."},
+	{path: fast + "p99_judge", kind: kindEnum, def: "window", words: p99Words, doc: "`window` holds each window's p99 against p99_baseline_ms x p99_ratio_limit; `count` counts the requests slower than p99_baseline_ms within violation_window_min, which few requests bear as well."},
+	{path: fast + "p99_slow_rate", kind: kindDecimal, def: "0.01", min: "0", max: "1", doc: "Share of requests slower than p99_baseline_ms in the baseline. For `p99_judge: count`."},
+	{path: fast + "p99_slow_ratio_limit", kind: kindDecimal, def: "3.0", min: ">0", max: "1e6", doc: "The multiple of p99_slow_rate that trips. For `p99_judge: count`."},
+	{path: fast + "min_slow_count", kind: kindCount, def: "3", min: "1", doc: "Fewer slow requests within violation_window_min never trip. For `p99_judge: count`."},
 	{path: fast + "baseline_transfer_rate", kind: kindDecimal, def: "0.02", min: "0", max: "1", doc: "Share of requests handed to a human in the baseline."},
 	{path: fast + "transfer_rate_ratio_limit", kind: kindDecimal, def: "3.0", min: ">0", max: "1e6", doc: "The multiple of baseline_transfer_rate that trips."},
 	{path: fast + "min_transfer_count", kind: kindCount, def: "3", min: "1", doc: "Fewer transfers within violation_window_min never trip."},
@@ -154,7 +172,19 @@ var limitKeys = []key{
 	{path: slow + "solve_rate_drop_pp", kind: kindDecimal, def: "10", min: ">0", max: "100", doc: "The drop below solve_baseline that trips, percentage points."},
 	{path: slow + "min_samples_slow", kind: kindCount, def: "200", min: "1", doc: "Judged requests below which the solve rate is not judged."},
 	{path: slow + "slow_window_min", kind: kindMinutes, def: "25", min: ">0", doc: "The span over which the solve rate is judged."},
+	{path: slow + "slow_window_max_min", kind: kindMinutes, min: ">0", doc: "How far back a span may reach that holds fewer than min_samples_slow; at least slow_window_min. Left out: slow_window_min, a fixed span."},
 	{path: slow + "label_lag_min", kind: kindMinutes, def: "0", min: "0", doc: "Windows younger than this have unfinished labels and are not judged by solve rate."},
+	{path: slow + "judge", kind: kindEnum, def: "window", words: judgeWords, doc: "`window` judges the rate over the span, `cusum` a cumulative sum over all windows, which needs the key `cusum`."},
+	{path: slow + "against", kind: kindEnum, def: "baseline", words: refWords, doc: "What the solve rate is held against: solve_baseline, or what stable did in the same minutes, where that is known."},
+	{path: slow + "noise", kind: kindMap, doc: "The service's own noise. With it a solve rate trips only if it is also z sigmas below the reference. `calibrate` measures it."},
+	{path: slow + "noise.z", kind: kindDecimal, required: true, min: ">0", max: "100", doc: "How many sigmas."},
+	{path: slow + "noise.tau", kind: kindDecimal, required: true, min: "0", max: "<0.5", doc: "Standard deviation of the true solve rate from one slow window to the next, as a fraction of 1: 0.02 is 2 percentage points."},
+	{path: slow + "noise.se", kind: kindDecimal, def: "0", min: "0", max: "<0.5", doc: "Standard error of solve_baseline, as a fraction of 1."},
+	{path: slow + "noise.tau_control", kind: kindDecimal, def: "0", min: "0", max: "<0.5", doc: "As tau, of what one version does not share with the other in the same minutes; 0 where both move together. For `against: stable`."},
+	{path: slow + "noise.tail", kind: kindEnum, def: "normal", words: tailWords, doc: "How sigmas become a chance: `normal`, corrected for skew, or `exact`, beta-binomial, for rates so near 1 that few failures are expected."},
+	{path: slow + "cusum", kind: kindMap, doc: "What `judge: cusum` looks for. `calibrate --judge cusum` derives it."},
+	{path: slow + "cusum.drop_pp", kind: kindDecimal, required: true, min: ">0", max: "100", doc: "The drop below solve_baseline to find soonest, percentage points."},
+	{path: slow + "cusum.limit", kind: kindDecimal, required: true, min: ">0", max: "1e6", doc: "The cumulative sum of log likelihood ratios that trips."},
 }
 
 var recoveryKeys = []key{

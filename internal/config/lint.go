@@ -19,6 +19,7 @@ func (c *Config) Lint() diag.List {
 	d.lintSpans(c)
 	d.lintUnset(c)
 	d.lintReach(c)
+	d.lintNoise(c)
 	d.lintTraffic(c)
 	d.lintVersions(c)
 	d.lintSecrets()
@@ -40,9 +41,9 @@ func (d *document) lintCooldown(c *Config) {
 }
 
 // minutesText prints a span as the file writes it.
-func minutesText(span time.Duration) string {
-	return decimal(big.NewRat(int64(span), int64(time.Minute)))
-}
+func minutesText(span time.Duration) string { return decimal(minutesRat(span)) }
+
+func minutesRat(span time.Duration) *big.Rat { return big.NewRat(int64(span), int64(time.Minute)) }
 
 // windowLength is the length of the windows that live evidence comes in.
 func (c *Config) windowLength() time.Duration {
@@ -107,6 +108,9 @@ func (d *document) lintReach(c *Config) {
 		step, f := "", &c.Fast
 		if i >= 0 {
 			step, f = stepPath(i), &c.Steps[i].Fast
+		}
+		if f.P99ByCount {
+			d.lintProduct(step, "slow requests", "p99_slow_ratio_limit", "p99_slow_rate", f.P99SlowRatioLimit, f.P99SlowRate)
 		}
 		d.lintProduct(step, "violations", "violation_ratio_multiplier", "baseline_violation_rate", f.ViolationRatioMultiplier, f.BaselineViolationRate)
 		d.lintProduct(step, "transfers", "transfer_rate_ratio_limit", "baseline_transfer_rate", f.TransferRateRatioLimit, f.BaselineTransferRate)

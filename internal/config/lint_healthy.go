@@ -39,7 +39,8 @@ func (d *document) lintHealthy(c *Config) {
 	plan := c.Plan()
 	most := min(int64(maxWindows/len(c.Steps)), int64(maxWatch/c.windowLength()))
 	for i := range c.Steps {
-		trips, windows := c.healthyTrips(i, &plan.Steps[i].Limits, most)
+		l := plan.Steps[i].Limits
+		trips, windows := c.healthyTrips(i, &l, most)
 		weeks := float64(windows) / perWeek(c.windowLength())
 		total, by := int64(0), []string{}
 		for s, n := range trips {
@@ -51,7 +52,7 @@ func (d *document) lintHealthy(c *Config) {
 		if total < leastTrips || float64(total)/weeks < maxTripsAWeek {
 			continue
 		}
-		d.warnAt(d.pctNode(i), ruleHealthyTrips, healthyHint(trips),
+		d.warnAt(d.pctNode(i), ruleHealthyTrips, c.healthyHint(i, trips),
 			"step %d: at %s requests a minute these limits trip a healthy service about %s times a week: %s",
 			i+1, inProse(c.share(c.Steps[i].Weight)), roughly(total, weeks), strings.Join(by, ", "))
 	}
@@ -76,26 +77,34 @@ func roughly(trips int64, weeks float64) string {
 
 var healthyHints = [release.Judged]string{
 	release.Violations: "raise violation_limit in this step's limits; `canaryctl calibrate` measures baseline_violation_rate",
+	release.P99:        "raise min_slow_count in this step's limits; `canaryctl calibrate` measures p99_slow_rate",
 	release.Transfers:  "raise min_transfer_count in this step's limits; `canaryctl calibrate` measures baseline_transfer_rate",
 	release.SolveRate:  "raise min_samples_slow and slow_window_min, or solve_rate_drop_pp, in this step's limits; `canaryctl calibrate` measures the noise",
 }
 
-// healthyHint names the key that matters most.
-func healthyHint(trips [release.Judged]int64) string {
+// healthyHint names the key that matters most at a step.
+func (c *Config) healthyHint(i int, trips [release.Judged]int64) string {
 	worst := release.Violations
 	for s := range trips {
 		if trips[s] > trips[worst] {
 			worst = release.Signal(s)
 		}
 	}
+	s := &c.Steps[i].Slow
+	switch {
+	case worst != release.SolveRate:
+		return healthyHints[worst]
+	case s.Judge == breaker.CusumJudge:
+		return "raise cusum.limit in this step's limits; `canaryctl calibrate --judge cusum` measures it"
+	case !s.Noise.Z.IsZero():
+		return "raise noise.z, or noise.tau if it was not measured, in this step's limits; `canaryctl calibrate` measures the noise"
+	}
 	return healthyHints[worst]
 }
 
 // healthyTrips runs the real breaker over drawn windows of a healthy service
 // at a step and counts what tripped it; after a trip it starts over when the
-// cooldown is past. Traffic is Poisson, outcomes are binomial at the baseline's
-// rates. Cost and p99 are not drawn: a baseline rate does not say how they
-// scatter. It returns for how many windows it watched.
+// cooldown is past. It returns for how many windows it watched.
 func (c *Config) healthyTrips(i int, l *breaker.Limits, windows int64) (trips [release.Judged]int64, watched int64) {
 	total := 0
 	draw := c.healthyFeed(i)
@@ -118,20 +127,61 @@ func (c *Config) healthyTrips(i int, l *breaker.Limits, windows int64) (trips [r
 	return trips, watched
 }
 
-// healthyFeed returns a source of windows at a step, the same at every call.
+// healthyFeed returns a source of windows at a step, the same at every call:
+// Poisson traffic, outcomes binomial at the baseline's rates. Where the noise
+// is said, the true solve rate varies by it, and where stable is what the
+// canary is held against, stable's windows are drawn with it. Cost and a
+// window's p99 are not drawn: a baseline figure does not say how they scatter.
 func (c *Config) healthyFeed(i int) func() release.Window {
 	src := rand.NewPCG(healthySeed, uint64(i))
 	s := &c.Steps[i]
 	traffic := distuv.Poisson{Lambda: c.perWindow(i), Src: src}
-	unsolved, violation, transfer := 1-s.Slow.SolveBaseline.Float64(), s.Fast.BaselineViolationRate.Float64(), s.Fast.BaselineTransferRate.Float64()
+	violation, transfer, slow := s.Fast.BaselineViolationRate.Float64(), s.Fast.BaselineTransferRate.Float64(), s.Fast.P99SlowRate.Float64()
+	rates := c.solveRates(i, src)
+	stable := distuv.Poisson{Lambda: c.perWindow(i) * s.control(), Src: src}
 	return func() release.Window {
 		w := release.Window{Span: c.windowLength(), Arm: release.Canary, Known: release.HasSolved | release.HasViolations | release.HasTransfers}
+		unsolved, ofStable := rates()
 		w.Total = int64(traffic.Rand())
 		w.Judged = w.Total
 		w.Solved = w.Total - drawBinomial(src, w.Total, unsolved)
 		w.Violations = drawBinomial(src, w.Total, violation)
 		w.Transfers = drawBinomial(src, w.Total, transfer)
+		if s.Fast.P99ByCount {
+			w.Slow, w.Known = drawBinomial(src, w.Total, slow), w.Known|release.HasSlow
+		}
+		if stable.Lambda > 0 {
+			w.ControlJudged, w.Known = int64(stable.Rand()), w.Known|release.HasControl
+			w.ControlSolved = w.ControlJudged - drawBinomial(src, w.ControlJudged, ofStable)
+		}
 		return w
+	}
+}
+
+// solveRates returns a source of the true shares of unsolved requests of both
+// versions, window by window: fixed, or drawn anew for every slow span around
+// the baseline's, normal with tau for both and with tau_control for each.
+func (c *Config) solveRates(i int, src rand.Source) func() (canary, stable float64) {
+	s := &c.Steps[i].Slow
+	base, noise := 1-s.SolveBaseline.Float64(), s.Noise.limits()
+	if noise.Tau == 0 && noise.TauControl == 0 {
+		return func() (float64, float64) { return base, base }
+	}
+	rng, control := rand.New(src), c.Steps[i].control()
+	span := max(int64((s.SlowWindow+c.windowLength()-1)/c.windowLength()), 1)
+	canary, stable, left := base, base, int64(0)
+	return func() (float64, float64) {
+		if left == 0 {
+			common := base + float64(rng.NormFloat64()*noise.Tau)
+			canary, stable, left = common, common, span
+			if control > 0 {
+				canary += float64(rng.NormFloat64() * noise.TauControl)
+				stable += float64(rng.NormFloat64() * noise.TauControl)
+			}
+			canary, stable = min(max(canary, 0), 1), min(max(stable, 0), 1)
+		}
+		left--
+		return canary, stable
 	}
 }
 

@@ -56,10 +56,13 @@ func TestLintOfPublishedFile(t *testing.T) {
 	if n := len(only(list, ruleDefaultBaseline)); n != 4 {
 		t.Errorf("%d baselines are the shipped ones", n)
 	}
-	for _, rule := range []string{ruleShortCooldown, ruleNoTraffic, ruleMinSamplesUnset, ruleInlineKey, ruleWeightSum, ruleShortSpan} {
+	for _, rule := range []string{ruleShortCooldown, ruleNoTraffic, ruleMinSamplesUnset, ruleInlineKey, ruleWeightSum, ruleShortSpan, ruleShortHold, ruleThresholdInNoise} {
 		if l := only(list, rule); len(l) > 0 {
 			t.Errorf("unexpected %v", l)
 		}
+	}
+	if len(list) != 11 {
+		t.Errorf("%d findings, want 11", len(list))
 	}
 	again := cfg.Lint()
 	if len(again) != len(list) {
@@ -262,6 +265,14 @@ func TestLintOfExtremes(t *testing.T) {
 		with("requests_per_min: 600\nmetrics: {recovery: {cooldown_min: 5270400}, slow_layer: {min_samples_slow: 1, slow_window_min: 5270400}}"),
 		with("requests_per_min: 600") + "source: {windows: {path: a, span_min: 0.000000001}}\n",
 		with("requests_per_min: 600") + "source: {windows: {path: a, span_min: 5270400}}\n",
+		with("requests_per_min: 1e9\nmetrics: {slow_layer: {solve_baseline: 0.9999999, solve_rate_drop_pp: 0.00001, noise: {z: 100, tau: 0.4999, tail: exact}}}"),
+		with("requests_per_min: 1e9\nmetrics: {slow_layer: {solve_rate_drop_pp: 1, noise: {z: 2, tau: 0.02, tail: exact}}}"),
+		with("requests_per_min: 3900\nmetrics: {slow_layer: {solve_rate_drop_pp: 1, noise: {z: 1, tau: 0.02, tail: exact}}}"),
+		with("requests_per_min: 600\nmetrics: {slow_layer: {min_samples_slow: 100000000000000000, slow_window_max_min: 5270400, noise: {z: 2, tau: 0, tail: exact}}}"),
+		with("requests_per_min: 600\nmetrics: {slow_layer: {solve_baseline: 1, solve_rate_drop_pp: 1, noise: {z: 2, tau: 0}}}"),
+		with("requests_per_min: 1e9\nmetrics: {fast_layer: {p99_judge: count, p99_slow_rate: 1}, slow_layer: {judge: cusum, solve_baseline: 0.999999, cusum: {drop_pp: 99.9998, limit: 0.000001}}}"),
+		"canary: {target_service: s, requests_per_min: 1e9, steps: [{pct: 0.01, min_hold_min: 0}, {pct: 1, min_hold_min: 0}], metrics: {slow_layer: {against: stable, noise: {z: 2, tau: 0.49, tau_control: 0.49, tail: exact}}}}",
+		"canary: {target_service: s, requests_per_min: 0.0001, steps: [{pct: 0.01, min_hold_min: 0}, {pct: 1, min_hold_min: 0}], metrics: {slow_layer: {min_samples_slow: 1, against: stable, noise: {z: 2, tau: 0.49, tau_control: 0.49}}}}",
 		"canary: {target_service: s, hash_ring_slots: 1000000, requests_per_min: 1, steps: [{pct: 0.000001, min_hold_min: 0}, {pct: 1, min_hold_min: 0}]}\n",
 	} {
 		start := time.Now()

@@ -9,6 +9,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/diag"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -114,6 +115,28 @@ func TestParseFinds(t *testing.T) {
 		{"floor of a step", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {solve_baseline: 0.1}}]}\n", "1:88 solve-floor", ""},
 		{"drop as large as the baseline", with("metrics: {slow_layer: {solve_baseline: 0.1}}"), "4:42 solve-floor", ""},
 		{"a broken limit is blamed once", with("metrics: {slow_layer: {solve_baseline: 7, solve_rate_drop_pp: 95}}"), "4:42 out-of-range", ""},
+		{"span that reaches less far back", with("metrics: {slow_layer: {slow_window_max_min: 24}}"), "4:47 span-order", "24 is shorter than slow_window_min 25"},
+		{"span of a step beyond the plan's reach", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {slow_window_min: 61}}], metrics: {slow_layer: {slow_window_max_min: 60}}}\n", "1:140 span-order", "slow_window_min 61"},
+		{"cusum without its figures", with("metrics: {slow_layer: {judge: cusum}}"), "4:33 judge-unset", "canaryctl calibrate --judge cusum --write"},
+		{"cusum without its figures at one of the steps", "canary: {target_service: s, steps: [{pct: 0.5, min_hold_min: 1, limits: {judge: cusum}}, {pct: 1, min_hold_min: 1, limits: {judge: cusum, cusum: {drop_pp: 5, limit: 9}}}]}\n", "1:81 judge-unset", "step 1"},
+		{"half a cusum", with("metrics: {slow_layer: {cusum: {limit: 9}}}"), "4:26 missing-key", `"drop_pp"`},
+		{"half a cusum of a step", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {cusum: {limit: 9}}}]}\n", "1:72 judge-unset", `"drop_pp"`},
+		{"half a noise", with("metrics: {slow_layer: {noise: {z: 4}}}"), "4:26 missing-key", `"tau"`},
+		{"half a noise of a step", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {noise: {z: 4}}}]}\n", "1:72 judge-unset", `"tau"`},
+		{"half a noise of a step over half a noise", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {noise: {z: 4}}}], metrics: {slow_layer: {noise: {z: 4}}}}\n", "1:113 missing-key", `"tau"`},
+		{"a broken figure is not missed as well", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {noise: {z: 4, tau: 2pp}}}]}\n", "1:91 wrong-type", "tau"},
+		{"no sigmas", with("metrics: {slow_layer: {noise: {z: 0, tau: 0}}}"), "4:37 out-of-range", "above 0"},
+		{"noise of half and more", with("metrics: {slow_layer: {noise: {z: 4, tau: 0.5}}}"), "4:45 out-of-range", "at least 0 and below 0.5"},
+		{"noise in percentage points", with("metrics: {slow_layer: {noise: {z: 4, tau: 2}}}"), "4:45 out-of-range", "in percent? then 0.02"},
+		{"noise as a number", with("metrics: {slow_layer: {noise: 0.02}}"), "4:33 wrong-type", "z, tau, se, tau_control or tail"},
+		{"unknown tail", with("metrics: {slow_layer: {noise: {z: 4, tau: 0, tail: exakt}}}"), "4:54 unknown-word", `did you mean "exact"?`},
+		{"unknown judge", with("metrics: {slow_layer: {judge: ewma}}"), "4:33 unknown-word", "window or cusum"},
+		{"drop to the ground", with("metrics: {slow_layer: {cusum: {drop_pp: 90, limit: 9}}}"), "4:43 cusum-drop", "0.9 less a drop_pp of 90"},
+		{"drop of a step", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {solve_baseline: 0.2}}], metrics: {slow_layer: {cusum: {drop_pp: 20, limit: 9}}}}\n", "1:88 cusum-drop", ""},
+		{"a drop from certainty", with("metrics: {slow_layer: {solve_baseline: 1, judge: cusum, cusum: {drop_pp: 5, limit: 9}}}"), "4:42 cusum-drop", "0.9995"},
+		{"a drop with too many digits", with("metrics: {slow_layer: {cusum: {drop_pp: 1.23456789012345677, limit: 9}}}"), "4:43 out-of-range", "drop_pp / 100 has too many digits"},
+		{"a slow rate with too many digits", with("metrics: {fast_layer: {p99_slow_ratio_limit: 0.123456789012345677}}"), "4:48 out-of-range", "p99_slow_rate x p99_slow_ratio_limit"},
+		{"noise in the fast layer", with("metrics: {fast_layer: {noise: {}}}"), "4:26 unknown-key", "it belongs under canary.metrics.slow_layer"},
 		{"unknown key near a known one", with("hash_ring_slot: 100"), "4:3 unknown-key", `did you mean "hash_ring_slots"?`},
 		{"unknown key of another place", with("cooldown_min: 100"), "4:3 unknown-key", "it belongs under canary.metrics.recovery"},
 		{"unknown top key", minimal + "canery: {}\n", "4:1 unknown-key", `did you mean "canary"?`},
@@ -179,6 +202,17 @@ func TestParseAccepts(t *testing.T) {
 			s := c.Steps[0]
 			return s.Fast.MinTransferCount == 9 && s.Fast.ViolationLimit == 7 && s.Slow.SlowWindow == time.Hour && c.Slow.SlowWindow == 25*time.Minute
 		}},
+		{"a step's noise goes over the plan's key by key", "canary:\n  target_service: s\n  steps: [{pct: 0.5, min_hold_min: 0, limits: {noise: {z: 4.4, tail: exact}}}, {pct: 1, min_hold_min: 0}]\n  metrics: {slow_layer: {noise: {z: 4, tau: 0.02, se: 0.001}}}\n", func(c *Config) bool {
+			want := Noise{Z: release.MustRatio("4.4"), Tau: release.MustRatio("0.02"), SE: release.MustRatio("0.001"), TauControl: release.NewRatio(0, 1), Tail: breaker.ExactTail}
+			return c.Steps[0].Slow.Noise == want && c.Steps[1].Slow.Noise == c.Slow.Noise && c.Slow.Noise.Tail == breaker.NormalTail
+		}},
+		{"cusum that every step has for itself", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 0, limits: {cusum: {drop_pp: 5, limit: 9}}}], metrics: {slow_layer: {judge: cusum}}}", func(c *Config) bool {
+			return c.Steps[0].Slow.Judge == breaker.CusumJudge && c.Steps[0].Slow.Cusum == Cusum{release.NewRatio(5, 1), release.NewRatio(9, 1)} && c.Slow.Cusum == Cusum{}
+		}},
+		{"the reach of a span that is its own", "canary: {target_service: s, steps: [{pct: 0.5, min_hold_min: 0, limits: {slow_window_min: 40}}, {pct: 1, min_hold_min: 0, limits: {slow_window_max_min: 90}}]}", func(c *Config) bool {
+			return c.Slow.SlowWindowMax == 25*time.Minute && c.Steps[0].Slow.SlowWindowMax == 40*time.Minute && c.Steps[1].Slow.SlowWindowMax == 90*time.Minute
+		}},
+		{"a baseline of 1 under the window judge", with("metrics: {slow_layer: {solve_baseline: 1, noise: {z: 4, tau: 0}}}"), func(c *Config) bool { return c.Slow.Judge == breaker.WindowJudge }},
 		{"gate without time needs no hold", "canary: {target_service: s, steps: [{pct: 1, gate: [approval]}]}", func(c *Config) bool { return c.Steps[0].MinHold == 0 }},
 		{"signals", with("signals: {cost: {mode: enforce}, p99: {mode: off}, transfers: {mode: observe, on_fail: hold}, violations: {on_fail: roll_back}}"), func(c *Config) bool {
 			return c.Signals[release.Cost].Mode == release.Required && c.Signals[release.P99].Mode == release.Off &&

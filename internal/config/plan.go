@@ -52,7 +52,7 @@ var errNoFloor = errors.New("solve_baseline - solve_rate_drop_pp is not above 0"
 // digitsError says that two limits are each held exactly and what they make
 // together is not.
 type digitsError struct {
-	keys [2]string // their paths
+	keys [2]string // their paths, or a number
 	op   string
 	err  error // release.ErrRatioRange
 }
@@ -76,7 +76,15 @@ func (c *Config) limits(f FastLayer, s SlowLayer) (breaker.Limits, error) {
 	if err != nil {
 		return breaker.Limits{}, &digitsError{[2]string{fast + "baseline_transfer_rate", fast + "transfer_rate_ratio_limit"}, "x", err}
 	}
+	slowRate, err := f.P99SlowRate.Mul(f.P99SlowRatioLimit)
+	if err != nil {
+		return breaker.Limits{}, &digitsError{[2]string{fast + "p99_slow_rate", fast + "p99_slow_ratio_limit"}, "x", err}
+	}
 	floor, err := s.floor()
+	if err != nil {
+		return breaker.Limits{}, err
+	}
+	cusum, err := s.Cusum.limits()
 	if err != nil {
 		return breaker.Limits{}, err
 	}
@@ -87,7 +95,10 @@ func (c *Config) limits(f FastLayer, s SlowLayer) (breaker.Limits, error) {
 		MinTransfers: f.MinTransferCount, TransferRate: transfers,
 		CostRatio: f.CostRatioLimit.Float64(), CostMinSamples: f.CostMinSamples,
 		P99MS: p99, P99MinSamples: f.P99MinSamples,
-		SlowSpan: s.SlowWindow, LabelLag: s.LabelLag, SolveFloor: floor, MinSamples: s.MinSamplesSlow,
+		P99ByCount: f.P99ByCount, SlowRate: slowRate, MinSlow: f.MinSlowCount,
+		SlowSpan: s.SlowWindow, SlowSpanMax: s.SlowWindowMax, LabelLag: s.LabelLag,
+		SolveBaseline: s.SolveBaseline, SolveFloor: floor, MinSamples: s.MinSamplesSlow,
+		Noise: s.Noise.limits(), AgainstStable: s.AgainstStable, Judge: s.Judge, Cusum: cusum,
 		Cooldown: c.Recovery.Cooldown, Trials: c.Recovery.HalfOpenTrials, SuccessRate: c.Recovery.HalfOpenSuccessRate,
 		ProbeMinRequests: c.Recovery.HalfOpenMinRequests, LockOnEscalate: c.Recovery.LockOnEscalate,
 		MaxRecoveries: c.Recovery.MaxAttempts,
@@ -107,6 +118,30 @@ func (s *SlowLayer) floor() (release.Ratio, error) {
 	}
 	return r, nil
 }
+
+// limits returns the noise in the floats that the breaker reckons with; the
+// zero value for none.
+func (n *Noise) limits() breaker.Noise {
+	return breaker.Noise{
+		Z: n.Z.Float64(), Tau: n.Tau.Float64(), SE: n.SE.Float64(), TauControl: n.TauControl.Float64(), Tail: n.Tail,
+	}
+}
+
+// limits returns the cumulative sum's drop as an exact fraction; the zero value
+// for none. The error is a [*digitsError].
+func (q *Cusum) limits() (breaker.Cusum, error) {
+	if q.DropPP.IsZero() {
+		return breaker.Cusum{}, nil
+	}
+	drop, err := q.DropPP.Mul(percent)
+	if err != nil {
+		return breaker.Cusum{}, &digitsError{[2]string{slow + "cusum.drop_pp", "100"}, "/", err}
+	}
+	return breaker.Cusum{Drop: drop, Limit: q.Limit.Float64()}, nil
+}
+
+// percent turns percentage points into a fraction of 1.
+var percent = release.NewRatio(1, 100)
 
 // digest names everything that a decision depends on: the same rules give the
 // same digest however they are written, and a changed threshold another one.
@@ -152,12 +187,56 @@ func (f *FastLayer) canonical() string {
 	return fmt.Sprintf("%d %s %s %v %s %d %s %s %d %s %s %d",
 		f.ViolationLimit, fraction(f.BaselineViolationRate), fraction(f.ViolationRatioMultiplier), f.ViolationWindow,
 		fraction(f.CostRatioLimit), f.CostMinSamples, fraction(f.P99BaselineMS), fraction(f.P99RatioLimit), f.P99MinSamples,
-		fraction(f.BaselineTransferRate), fraction(f.TransferRateRatioLimit), f.MinTransferCount)
+		fraction(f.BaselineTransferRate), fraction(f.TransferRateRatioLimit), f.MinTransferCount) + f.countForm()
+}
+
+// countForm writes the rules of p99's count form where they are not the
+// defaults: a configuration without them keeps the digest that it had before
+// there were any.
+func (f *FastLayer) countForm() string {
+	out := ""
+	if f.P99ByCount {
+		out += " p99_judge=count"
+	}
+	for _, r := range []struct {
+		path  string
+		value release.Ratio
+	}{{fast + "p99_slow_rate", f.P99SlowRate}, {fast + "p99_slow_ratio_limit", f.P99SlowRatioLimit}} {
+		if row := specs[r.path]; r.value != row.fallback().number {
+			out += fmt.Sprintf(" %s=%s", row.name, fraction(r.value))
+		}
+	}
+	if row := specs[fast+"min_slow_count"]; f.MinSlowCount != row.fallback().count {
+		out += fmt.Sprintf(" %s=%d", row.name, f.MinSlowCount)
+	}
+	return out
 }
 
 // canonical writes the rules of the slow layer.
 func (s *SlowLayer) canonical() string {
-	return fmt.Sprintf("%s %s %d %v %v", fraction(s.SolveBaseline), fraction(s.SolveRateDropPP), s.MinSamplesSlow, s.SlowWindow, s.LabelLag)
+	return fmt.Sprintf("%s %s %d %v %v", fraction(s.SolveBaseline), fraction(s.SolveRateDropPP), s.MinSamplesSlow, s.SlowWindow, s.LabelLag) + s.fittedForm()
+}
+
+// fittedForm writes what the slow layer has beside the fixed drop, where it has
+// it: see [FastLayer.countForm].
+func (s *SlowLayer) fittedForm() string {
+	out := ""
+	if s.SlowWindowMax != s.SlowWindow {
+		out += fmt.Sprintf(" slow_window_max=%v", s.SlowWindowMax)
+	}
+	if s.Judge != breaker.WindowJudge {
+		out += fmt.Sprintf(" judge=%d", s.Judge)
+	}
+	if s.AgainstStable {
+		out += " against=stable"
+	}
+	if n := &s.Noise; *n != (Noise{}) {
+		out += fmt.Sprintf(" noise=%s,%s,%s,%s,%d", fraction(n.Z), fraction(n.Tau), fraction(n.SE), fraction(n.TauControl), n.Tail)
+	}
+	if q := &s.Cusum; *q != (Cusum{}) {
+		out += fmt.Sprintf(" cusum=%s,%s", fraction(q.DropPP), fraction(q.Limit))
+	}
+	return out
 }
 
 // canonical writes the rules of recovery.

@@ -4,8 +4,11 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
 )
 
 const tableBegin, tableEnd = "<!-- keys: kept true by a test -->\n", "<!-- end of keys -->\n"
@@ -90,6 +93,19 @@ func TestTemplateHasNoErrors(t *testing.T) {
 		if cfg := parseOK(t, string(src)); cfg.TargetService != service {
 			t.Errorf("service %q became %q", service, cfg.TargetService)
 		}
+	}
+}
+
+// TestTemplateHasTheKeysThatItShows: a comment of metrics is a line that may be
+// taken in.
+func TestTemplateHasTheKeysThatItShows(t *testing.T) {
+	src := regexp.MustCompile(`(?m)^      # ([a-z0-9_]+: )`).ReplaceAllString(string(template), "      $1")
+	if src == string(template) {
+		t.Fatal("the template shows no key")
+	}
+	cfg := parseOK(t, src)
+	if !cfg.Fast.P99ByCount || cfg.Slow.Judge != breaker.CusumJudge || !cfg.Slow.AgainstStable || cfg.Slow.Noise == (Noise{}) || cfg.Slow.SlowWindowMax <= cfg.Slow.SlowWindow {
+		t.Errorf("%+v %+v", cfg.Fast, cfg.Slow)
 	}
 }
 

@@ -32,11 +32,16 @@ const (
 	ruleLastStep         = "last-step"
 	ruleOffRing          = "off-ring"
 	ruleSolveFloor       = "solve-floor"
+	ruleSpanOrder        = "span-order"
+	ruleJudgeUnset       = "judge-unset"
+	ruleCusumDrop        = "cusum-drop"
 	ruleRouteOverlap     = "route-overlap"
 	ruleShortCooldown    = "short-cooldown"
 	ruleShortSpan        = "short-span"
 	ruleUnreachableLimit = "unreachable-limit"
 	ruleBlindSlowLayer   = "blind-slow-layer"
+	ruleShortHold        = "short-hold"
+	ruleThresholdInNoise = "threshold-in-noise"
 	ruleProbeRound       = "probe-round"
 	ruleHealthyTrips     = "healthy-trips"
 	ruleNoTraffic        = "no-traffic"
@@ -69,11 +74,16 @@ var rules = []Rule{
 	{ruleLastStep, diag.Error, "the last pct is neither 1.00 nor max_pct"},
 	{ruleOffRing, diag.Error, "pct is not a whole number of slots"},
 	{ruleSolveFloor, diag.Error, "no solve rate could trip"},
+	{ruleSpanOrder, diag.Error, "slow_window_max_min is shorter than slow_window_min"},
+	{ruleJudgeUnset, diag.Error, "a judge without what it needs"},
+	{ruleCusumDrop, diag.Error, "a drop that a cumulative sum cannot look for"},
 	{ruleRouteOverlap, diag.Error, "a user is both excluded and included"},
 	{ruleShortCooldown, diag.Warning, "the first probe sees the violations that tripped"},
 	{ruleShortSpan, diag.Warning, "a span shorter than a window"},
 	{ruleUnreachableLimit, diag.Warning, "a limit that no rate can reach"},
 	{ruleBlindSlowLayer, diag.Warning, "a step at which the slow layer never has enough samples"},
+	{ruleShortHold, diag.Warning, "a hold shorter than the time to decide"},
+	{ruleThresholdInNoise, diag.Warning, "a drop that lies within the service's own noise"},
 	{ruleProbeRound, diag.Warning, "a probe round that a healthy version fails too often"},
 	{ruleHealthyTrips, diag.Warning, "limits that trip a healthy service"},
 	{ruleNoTraffic, diag.Warning, "requests_per_min is not set"},

@@ -270,9 +270,13 @@ func (k *key) outOfRange(rat *big.Rat, written string) *mistake {
 			return &mistake{ruleOutOfRange, fmt.Sprintf("%s is out of range", written), k.rangeText()}
 		}
 	}
-	if k.max != "" && rat.Cmp(bound(k.max)) > 0 {
+	high, exclusive := strings.CutPrefix(k.max, "<")
+	if high == "" {
+		return nil
+	}
+	if c := rat.Cmp(bound(high)); c > 0 || exclusive && c == 0 {
 		hint := k.rangeText()
-		if k.max == "1" && rat.Cmp(bound("100")) <= 0 {
+		if c > 0 && bound(high).Cmp(bound("1")) <= 0 && rat.Cmp(bound("100")) <= 0 {
 			hint += "; in percent? then " + decimal(new(big.Rat).Quo(rat, bound("100")))
 		}
 		return &mistake{ruleOutOfRange, fmt.Sprintf("%s is out of range", written), hint}
@@ -296,8 +300,10 @@ func (k *key) rangeText() string {
 	} else if low != "" {
 		parts = append(parts, "at least "+low)
 	}
-	if k.max != "" {
-		parts = append(parts, "at most "+decimal(bound(k.max)))
+	if high, exclusive := strings.CutPrefix(k.max, "<"); exclusive {
+		parts = append(parts, "below "+high)
+	} else if high != "" {
+		parts = append(parts, "at most "+decimal(bound(high)))
 	}
 	return strings.Join(parts, " and ")
 }

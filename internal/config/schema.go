@@ -178,8 +178,10 @@ func (s *spec) bounds() object {
 	} else if low != "" {
 		o = append(o, member{"minimum", json.Number(low)})
 	}
-	if s.max != "" {
-		o = append(o, member{"maximum", json.Number(decimal(bound(s.max)))})
+	if high, exclusive := strings.CutPrefix(s.max, "<"); exclusive {
+		o = append(o, member{"exclusiveMaximum", json.Number(high)})
+	} else if high != "" {
+		o = append(o, member{"maximum", json.Number(decimal(bound(high)))})
 	} else if s.kind == kindMinutes {
 		o = append(o, member{"maximum", maxMinutes})
 	}

@@ -89,6 +89,17 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 		{"gate as a word", step("{pct: 1, min_hold_min: 0, gate: time}"), false},
 		{"empty gate", step("{pct: 1, min_hold_min: 0, gate: []}"), false},
 		{"gate twice", step("{pct: 1, min_hold_min: 0, gate: [time, time]}"), false},
+		{"fitted layers", with(fittedLayers), true},
+		{"fitted layers of a step", step("{pct: 1, min_hold_min: 0, limits: {p99_judge: count, slow_window_max_min: 60, against: stable, noise: {z: 4, tau: 0, tail: exact}, judge: cusum, cusum: {drop_pp: 5, limit: 9}}}"), true},
+		{"a part of noise in a step", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 0, limits: {noise: {z: 5}}}], metrics: {slow_layer: {noise: {z: 4, tau: 0.01}}}}\n", true},
+		{"noise without tau", with("metrics: {slow_layer: {noise: {z: 4}}}"), false},
+		{"noise of no sigmas", with("metrics: {slow_layer: {noise: {z: 0, tau: 0.1}}}"), false},
+		{"noise of a half", with("metrics: {slow_layer: {noise: {z: 4, tau: 0.5}}}"), false},
+		{"noise just below a half", with("metrics: {slow_layer: {noise: {z: 4, tau: 0.499}}}"), true},
+		{"unknown key of noise", with("metrics: {slow_layer: {noise: {z: 4, tau: 0.1, sigma: 1}}}"), false},
+		{"cusum without a limit", with("metrics: {slow_layer: {cusum: {drop_pp: 5}}}"), false},
+		{"unknown judge of p99", with("metrics: {fast_layer: {p99_judge: both}}"), false},
+		{"no slow requests allowed", with("metrics: {fast_layer: {min_slow_count: 0}}"), false},
 		{"recovery in limits", step("{pct: 1, min_hold_min: 0, limits: {cooldown_min: 5}}"), false},
 		{"pct above 1", step("{pct: 1.01, min_hold_min: 0}"), false},
 		{"pct 0", step("{pct: 0, min_hold_min: 0}"), false},
@@ -154,9 +165,9 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 // whole uses every part of the schema; it is what mutations begin with.
 const whole = `{
 "canary": {"target_service": "s", "traffic_dimension": "user_id", "hash_ring_slots": 100, "requests_per_min": 600,
-  "steps": [{"pct": 0.01, "min_hold_min": 5, "gate": ["time", "metric"], "max_wait_min": 9, "limits": {"violation_limit": 5, "slow_window_min": 30}}, {"pct": 1, "min_hold_min": 0}],
+  "steps": [{"pct": 0.01, "min_hold_min": 5, "gate": ["time", "metric"], "max_wait_min": 9, "limits": {"violation_limit": 5, "slow_window_min": 30, "noise": {"tau": 0.02}, "cusum": {"limit": 9}}}, {"pct": 1, "min_hold_min": 0}],
   "exclude": {"segments": ["a"], "user_ids": ["b", 7]}, "include": {"user_ids": ["c"]},
-  "metrics": {"fast_layer": {"violation_window_min": 5, "cost_ratio_limit": 2.0, "p99_min_samples": 0}, "slow_layer": {"solve_baseline": 0.9, "label_lag_min": 0}, "recovery": {"half_open_trials": 5, "lock_on_escalate": true}}},
+  "metrics": {"fast_layer": {"violation_window_min": 5, "cost_ratio_limit": 2.0, "p99_min_samples": 0, "p99_judge": "count", "p99_slow_rate": 0.01, "p99_slow_ratio_limit": 3, "min_slow_count": 3}, "slow_layer": {"solve_baseline": 0.9, "label_lag_min": 0, "slow_window_max_min": 60, "judge": "cusum", "against": "stable", "noise": {"z": 4, "tau": 0.01, "se": 0, "tau_control": 0, "tail": "exact"}, "cusum": {"drop_pp": 5, "limit": 12}}, "recovery": {"half_open_trials": 5, "lock_on_escalate": true}}},
 "signals": {"cost": {"mode": "off"}, "p99": {"on_fail": "hold"}},
 "freeze": [{"zone": "UTC", "days": ["mon"], "from": "16:00", "to": "24:00"}], "approval_timeout_min": 60, "max_pct": {"pct": 1, "because": "x"}, "cost_baseline_usd": 0.01,
 "versions": {"stable": {"model_id": "a", "temperature": 0, "params": {"k": 1}, "api_key_env": "KEY", "weight": 0.9}, "canary": {"model_id": "b", "base_url": "http://h", "weight": 0.1}, "allow_multiple_changes": "x"},
@@ -166,8 +177,8 @@ const whole = `{
 // someValues are what mutations put in, as JSON.
 var someValues = []string{
 	`null`, `true`, `0`, `1`, `-1`, `0.5`, `2.5`, `3.0`, `100`, `1e9`, `1e12`, `1e13`, `5270400`, `5270401`, `1000001`,
-	`"x"`, `""`, `" "`, `"3"`, `"5m"`, `"50%"`, `"a\tb"`, `"A_B"`, `"a-b"`, `"observe"`, `"hold"`, `"24:00"`, `"24:01"`, `"9:00"`, `"23:59"`, `"Europe/Berlin"`,
-	`[]`, `[1]`, `["a"]`, `["time"]`, `["time", "time"]`, `["mon", "mon"]`, `[null]`, `[""]`, `{}`, `{"a": 1}`,
+	`"x"`, `""`, `" "`, `"3"`, `"5m"`, `"50%"`, `"a\tb"`, `"A_B"`, `"a-b"`, `"observe"`, `"hold"`, `"24:00"`, `"24:01"`, `"9:00"`, `"23:59"`, `"Europe/Berlin"`, `"count"`, `"cusum"`, `"stable"`, `"exact"`, `0.49`,
+	`[]`, `[1]`, `["a"]`, `["time"]`, `["time", "time"]`, `["mon", "mon"]`, `[null]`, `[""]`, `{}`, `{"a": 1}`, `{"z": 3, "tau": 0}`, `{"z": 3}`, `{"drop_pp": 95, "limit": 1}`,
 }
 
 func fromJSON(t *rapid.T, text string) any {
@@ -180,7 +191,7 @@ func fromJSON(t *rapid.T, text string) any {
 
 // beyondSchema are the rules about keys together, and about texts, that a
 // schema cannot say.
-var beyondSchema = []string{ruleStepOrder, ruleLastStep, ruleOffRing, ruleSolveFloor, ruleRouteOverlap}
+var beyondSchema = []string{ruleStepOrder, ruleLastStep, ruleOffRing, ruleSolveFloor, ruleSpanOrder, ruleJudgeUnset, ruleCusumDrop, ruleRouteOverlap}
 
 // TestSchemaAgreesWithParserOnMutations: what the schema refuses the parser
 // refuses, and what the parser refuses by a rule of structure the schema

@@ -35,7 +35,7 @@ func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
 	if st.Stage == NotStarted {
 		return st.begin(p, d, drift, now)
 	}
-	if event, happened := st.fold(p, ev.Windows); happened {
+	if event, happened := st.fold(p, ev); happened {
 		return st.after(p, d, event)
 	}
 	if event, happened := st.time(p, now, drift); happened {
@@ -125,18 +125,21 @@ func (st *State) begin(p *Plan, d Decision, drift bool, now time.Time) Decision 
 
 // fold feeds the unseen windows to breaker and gate until the breaker
 // changes.
-func (st *State) fold(p *Plan, windows []release.Window) (release.Event, bool) {
-	for i := range windows {
-		w := &windows[i]
+func (st *State) fold(p *Plan, ev Evidence) (release.Event, bool) {
+	for i := range ev.Windows {
+		w, l := ev.Windows[i], p.limits(st.limitsStep())
+		if l.AgainstStable && !w.Has(release.HasControl) {
+			control(&w, ev.Stable)
+		}
 		if !w.T.After(st.Seen) && !st.Seen.IsZero() {
-			st.amend(p.limits(st.limitsStep()), w)
+			st.amend(l, &w)
 			continue
 		}
 		st.Seen, st.Span = w.T, w.Span
 		if w.T.Before(st.Serving) || st.Pending.Move == release.Probe {
 			continue // from before the weight was read back: neither probe nor evidence
 		}
-		if event, happened := st.take(p, w); happened {
+		if event, happened := st.take(p, &w); happened {
 			return event, true
 		}
 	}
@@ -148,7 +151,7 @@ func (st *State) take(p *Plan, w *release.Window) (release.Event, bool) {
 	l := p.limits(st.limitsStep())
 	priced := st.priced(p, w)
 	if w.Total > 0 {
-		st.supply(&priced)
+		st.supply(l, &priced)
 		if st.Breaker.Phase == release.Closed && st.Stage == Climbing && !w.T.Before(st.At) {
 			if !st.pausedDuring(w) {
 				st.Covered += w.Span
@@ -171,11 +174,15 @@ func (st *State) limitsStep() int {
 	return 0
 }
 
-func (st *State) supply(w *release.Window) {
+func (st *State) supply(l *breaker.Limits, w *release.Window) {
 	if w.Has(release.HasCost) {
 		st.Supplied = st.Supplied.With(release.Cost)
 	}
-	if w.Has(release.HasP99) {
+	latency := release.HasP99
+	if l.P99ByCount {
+		latency = release.HasSlow
+	}
+	if w.Has(latency) {
 		st.Supplied = st.Supplied.With(release.P99)
 	}
 }

@@ -83,15 +83,19 @@ type Decision struct {
 	Happened bool // Event is one
 	Round    breaker.Round
 	Trials   int64
-	SlowSpan time.Duration
-	Needed   int64 // min_samples_slow
+	SlowSpan time.Duration // how far back the breaker's slow layer looks at most
+	Needed   int64         // judged requests that it needs there; 0 for a cumulative sum
 }
 
 // fill copies what every decision tells of the state.
 func (d *Decision) fill(p *Plan, st *State) {
 	step := p.step(st.Step)
 	d.Step, d.Steps, d.Attempt, d.Phase = st.Step, len(p.Steps), st.Attempt, st.Breaker.Phase
-	d.MinHold, d.Covered, d.SlowSpan, d.Needed = step.MinHold, st.Covered, step.Limits.SlowSpan, step.Limits.MinSamples
+	d.MinHold, d.Covered = step.MinHold, st.Covered
+	d.SlowSpan, d.Needed = max(step.Limits.SlowSpan, step.Limits.SlowSpanMax), step.Limits.MinSamples
+	if step.Limits.Judge == breaker.CusumJudge {
+		d.Needed = 0
+	}
 	d.Round, d.Trials = st.Breaker.Round, p.limits(0).Trials
 	if d.Phase == release.Open && !st.Breaker.Locked {
 		d.Until = st.Breaker.Since.Add(p.limits(0).Cooldown)

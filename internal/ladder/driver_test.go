@@ -64,6 +64,8 @@ type driver struct {
 	events   []release.Event
 	writes   []release.Weight
 	decision ladder.Decision // the last one
+
+	rolledBack release.Finding // what the last gate failed by
 }
 
 // start begins a release at t0 with its first weight read back.
@@ -132,6 +134,9 @@ func (d *driver) once(ws ...release.Window) ladder.Decision {
 	}
 	if d.decision.Happened {
 		d.events = append(d.events, d.decision.Event)
+	}
+	if d.decision.Why == ladder.WhyGateFailed {
+		d.rolledBack = d.decision.Finding
 	}
 	if d.decision.Move != release.Hold {
 		d.moves = append(d.moves, d.decision.Move)

@@ -75,7 +75,9 @@ func (st *State) signal(l *breaker.Limits, s release.Signal) SignalVerdict {
 
 // finding reads a signal off a tally and reports whether it is past its
 // limit. The p99s of windows cannot be merged: their mean, weighted by
-// requests, stands for the step, and likewise the cost ratios'.
+// requests, stands for the step, and likewise the cost ratios'. Counts are
+// judged by the breaker's own rules; the solve rate by its window form, also
+// where the breaker sums up.
 func (t *Tally) finding(l *breaker.Limits, s release.Signal, span time.Duration) (release.Finding, bool) {
 	f := release.Finding{Signal: s, Span: span}
 	switch s {
@@ -88,15 +90,16 @@ func (t *Tally) finding(l *breaker.Limits, s release.Signal, span time.Duration)
 		f.Value = mean(t.Cost, t.CostOf)
 		return f, f.Value >= l.CostRatio
 	case release.P99:
+		if l.P99ByCount {
+			return l.CountFinding(s, t.Slow, t.SlowOf, span), l.CountTrips(s, t.Slow, t.SlowOf)
+		}
 		f.Limit, f.Of = l.P99MS, t.P99Of
 		f.Value = mean(t.P99MS, t.P99Of)
 		return f, f.Value >= l.P99MS
 	case release.Transfers:
-		f.Value, f.Limit, f.Count, f.Of = mean(float64(t.Transfers), t.TransfersOf), l.TransferRate.Float64(), t.Transfers, t.TransfersOf
-		return f, t.Transfers >= l.MinTransfers && l.TransferRate.Compare(t.Transfers, t.TransfersOf) >= 0
+		return l.CountFinding(s, t.Transfers, t.TransfersOf, span), l.CountTrips(s, t.Transfers, t.TransfersOf)
 	default:
-		f.Value, f.Limit, f.Count, f.Of = mean(float64(t.Solved), t.Judged), l.SolveFloor.Float64(), t.Solved, t.Judged
-		return f, l.SolveFloor.Compare(t.Solved, t.Judged) <= 0
+		return l.SolveFinding(&t.SolveCounts, span), l.SolveTrips(&t.SolveCounts)
 	}
 }
 

@@ -33,7 +33,8 @@ type minuteOf struct {
 	gap, failed, unread, deaf bool
 	foreign                   int64 // a weight that somebody else sets; 0: nobody
 	window                    release.Window
-	person                    int // what a person does; 0: nothing
+	stable                    int64 // judged requests of stable; 0: no window
+	person                    int   // what a person does; 0: nothing
 }
 
 func drawMinute(t *rapid.T) minuteOf {
@@ -55,6 +56,10 @@ func drawMinute(t *rapid.T) minuteOf {
 	if rapid.Bool().Draw(t, "cost") {
 		w.CostMean, w.Known = 0.01, w.Known|release.HasCostMean
 	}
+	if rapid.Bool().Draw(t, "latency") {
+		w.Slow, w.Known = w.Total/30, w.Known|release.HasSlow
+	}
+	m.stable = rapid.SampledFrom([]int64{0, 10, 200}).Draw(t, "stable")
 	m.window = w
 	return m
 }
@@ -66,6 +71,11 @@ func drawPlan(t *rapid.T) *ladder.Plan {
 		l.Cooldown = minutes(rapid.IntRange(0, 6).Draw(t, "cooldown"))
 		l.Trials = rapid.Int64Range(1, 3).Draw(t, "trials")
 		l.LockOnEscalate = false
+		l.SolveBaseline, l.SlowRate, l.MinSlow = release.MustRatio("0.9"), release.MustRatio("0.05"), 3
+		l.Cusum = breaker.Cusum{Drop: release.MustRatio("0.1"), Limit: 8}
+		l.P99ByCount, l.AgainstStable = rapid.Bool().Draw(t, "by_count"), rapid.Bool().Draw(t, "against_stable")
+		l.Judge = breaker.Judge(rapid.IntRange(0, 1).Draw(t, "judge"))
+		l.Noise.Z = rapid.SampledFrom([]float64{0, 3}).Draw(t, "z")
 	}))
 	p.CostBaselineUSD = rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "baseline")
 	if rapid.Bool().Draw(t, "approval") {
@@ -91,6 +101,9 @@ func (w *world) evidence(m *minuteOf) ladder.Evidence {
 		win := m.window
 		win.T = w.now.Add(-time.Minute)
 		ev.Windows = []release.Window{win}
+		if m.stable > 0 {
+			ev.Stable = []release.Window{{T: win.T, Span: time.Minute, Arm: release.Stable, Total: m.stable, Judged: m.stable, Solved: m.stable * 9 / 10, Known: release.HasSolved}}
+		}
 	}
 	return ev
 }

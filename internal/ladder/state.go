@@ -1,6 +1,7 @@
 package ladder
 
 import (
+	"slices"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -108,8 +109,10 @@ type Observed struct {
 
 // Evidence is what a caller has gathered for one Decide.
 type Evidence struct {
-	Windows  []release.Window // the canary's, oldest first; those already folded are skipped
-	Stable   []release.Window // stable's, oldest first; only their cost is looked at
+	Windows []release.Window // the canary's, oldest first; those already folded are skipped
+	// Stable are stable's, oldest first: their cost is the reference at 100 %,
+	// and with AgainstStable those in the span of a canary window are its control.
+	Stable   []release.Window
 	Observed Observed
 	// SourceFailed: the source could not be read. It holds and never counts
 	// against the canary.
@@ -118,29 +121,27 @@ type Evidence struct {
 
 // Tally sums the windows that a gate judges.
 type Tally struct {
-	T            int64         `json:"t,omitempty"` // unix nanoseconds, of a single window
-	Span         time.Duration `json:"span"`        // time with requests seen
-	Requests     int64         `json:"requests"`
-	Judged       int64         `json:"judged"`
-	Solved       int64         `json:"solved"`
-	ViolationsOf int64         `json:"violations_of"` // requests with a known count of violations
-	Violations   int64         `json:"violations"`
-	TransfersOf  int64         `json:"transfers_of"`
-	Transfers    int64         `json:"transfers"`
-	CostOf       int64         `json:"cost_of"`
-	Cost         float64       `json:"cost"` // sum of ratio x requests
-	P99Of        int64         `json:"p99_of"`
-	P99MS        float64       `json:"p99_ms"` // sum of p99 x requests
+	T        int64         `json:"t,omitempty"` // unix nanoseconds, of a single window
+	Span     time.Duration `json:"span"`        // time with requests seen
+	Requests int64         `json:"requests"`
+	breaker.SolveCounts
+	ViolationsOf int64   `json:"violations_of"` // requests with a known count of violations
+	Violations   int64   `json:"violations"`
+	TransfersOf  int64   `json:"transfers_of"`
+	Transfers    int64   `json:"transfers"`
+	CostOf       int64   `json:"cost_of"`
+	Cost         float64 `json:"cost"` // sum of ratio x requests
+	P99Of        int64   `json:"p99_of"`
+	P99MS        float64 `json:"p99_ms"`            // sum of p99 x requests
+	SlowOf       int64   `json:"slow_of,omitempty"` // requests with a known count of slow ones
+	Slow         int64   `json:"slow,omitempty"`
 }
 
 // tallyOf returns one window as a tally. cost_min_samples and p99_min_samples
 // are about a window that may trip alone; the gate pools windows until there
 // are min_samples_slow requests, so the small ones count here.
 func tallyOf(w *release.Window) Tally {
-	t := Tally{T: w.T.UnixNano(), Span: w.Span, Requests: w.Total}
-	if w.Has(release.HasSolved) {
-		t.Judged, t.Solved = w.Judged, w.Solved
-	}
+	t := Tally{T: w.T.UnixNano(), Span: w.Span, Requests: w.Total, SolveCounts: breaker.SolveCountsOf(w)}
 	if w.Has(release.HasViolations) {
 		t.ViolationsOf, t.Violations = w.Total, w.Violations
 	}
@@ -153,14 +154,16 @@ func tallyOf(w *release.Window) Tally {
 	if w.Has(release.HasP99) {
 		t.P99Of, t.P99MS = w.Total, w.P99MS*float64(w.Total)
 	}
+	if w.Has(release.HasSlow) {
+		t.SlowOf, t.Slow = w.Total, w.Slow
+	}
 	return t
 }
 
 func (t *Tally) add(o *Tally) {
 	t.Span += o.Span
 	t.Requests += o.Requests
-	t.Judged += o.Judged
-	t.Solved += o.Solved
+	t.SolveCounts.Add(&o.SolveCounts)
 	t.ViolationsOf += o.ViolationsOf
 	t.Violations += o.Violations
 	t.TransfersOf += o.TransfersOf
@@ -169,6 +172,23 @@ func (t *Tally) add(o *Tally) {
 	t.Cost += o.Cost
 	t.P99Of += o.P99Of
 	t.P99MS += o.P99MS
+	t.SlowOf += o.SlowOf
+	t.Slow += o.Slow
+}
+
+// control adds to a window of the canary what stable did in its span, as far as
+// stable's solve rate is known: the sum over the windows that lie in it whole.
+func control(w *release.Window, stable []release.Window) {
+	first, _ := slices.BinarySearchFunc(stable, w.T, func(s release.Window, t time.Time) int { return s.T.Compare(t) })
+	for i := first; i < len(stable) && stable[i].T.Before(w.End()); i++ {
+		s := &stable[i]
+		if s.End().After(w.End()) || !s.Has(release.HasSolved) {
+			continue
+		}
+		w.ControlJudged += s.Judged
+		w.ControlSolved += s.Solved
+		w.Known |= release.HasControl
+	}
 }
 
 // amend takes what has become known of the labels of a folded window, as long
@@ -180,7 +200,7 @@ func (st *State) amend(l *breaker.Limits, w *release.Window) {
 	}
 	for i := range st.Unripe {
 		if st.Unripe[i].T == w.T.UnixNano() {
-			st.Unripe[i].Judged, st.Unripe[i].Solved = w.Judged, w.Solved
+			st.Unripe[i].SolveCounts = breaker.SolveCountsOf(w)
 		}
 	}
 }

@@ -27,6 +27,8 @@ const (
 	HasCost                           // Cost
 	HasCostMean                       // CostMean
 	HasP99                            // P99MS
+	HasSlow                           // Slow
+	HasControl                        // ControlJudged and ControlSolved
 )
 
 // Window is what one arm did in one span of time. The requests it counts have
@@ -45,6 +47,11 @@ type Window struct {
 	Cost     float64 // mean cost a request, as a ratio to stable's in the same window
 	CostMean float64 // mean cost a request, USD
 	P99MS    float64 // 99th percentile latency, milliseconds, nearest rank
+	Slow     int64   // requests slower than p99_baseline_ms
+
+	// What stable did in the same span, for a concurrent control.
+	ControlJudged int64
+	ControlSolved int64
 
 	Known Figures
 }

@@ -22,7 +22,11 @@ func (s Style) write(w io.Writer, text string) error {
 // fold writes a line in rows of at most width columns, broken at spaces; a
 // word that is longer than a row stays whole.
 func fold(b *strings.Builder, line string, width int) {
-	indent := len(line) - len(strings.TrimLeft(line, " ")) + 2
+	hang(b, line, width, len(line)-len(strings.TrimLeft(line, " "))+2)
+}
+
+// hang is fold with the indentation of the rows below the first.
+func hang(b *strings.Builder, line string, width, indent int) {
 	col := 0
 	for rest := line; rest != ""; {
 		bare := strings.TrimLeft(rest, " ")

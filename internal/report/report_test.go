@@ -183,6 +183,27 @@ func TestJSONOfASimulation(t *testing.T) {
 	golden(t, "tripped.json", append(b, '\n'))
 }
 
+// TestTheRuleThatSpokeIsInTheDocument: for a rollback and for a verdict, with
+// what stable did.
+func TestTheRuleThatSpokeIsInTheDocument(t *testing.T) {
+	sim := run(t, shop, feed(t, 20), simulate.Options{})
+	sim.Plan.Steps[0].Limits.AgainstStable = true
+	sim.Plan.Steps[0].Limits.SolveFloor = release.MustRatio("0.88") // 90 % trips against stable's 94.4 % by 2 pp
+	out, err := simulate.Run(sim.Plan, feed(t, 20), simulate.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sim.Outcome = out
+	doc := sim.JSON()
+	want := report.RuleJSON{Form: "control", ControlSolved: 1700, ControlJudged: 1800}
+	if len(doc.Rollbacks) == 0 || doc.Rollbacks[0].RuleJSON != want {
+		t.Errorf("rollbacks %+v, want %+v in the first", doc.Rollbacks, want)
+	}
+	if got := string(text(t, draw(sim, report.Style{}))); !strings.Contains(got, "(90 % against stable's 94.44 %), trips at 92.44 % or less") {
+		t.Error(got)
+	}
+}
+
 // TestListsAreNeverNull: a reader may range over every list of the document.
 func TestListsAreNeverNull(t *testing.T) {
 	sim := run(t, shop, feed(t, 3), simulate.Options{})

@@ -66,12 +66,13 @@ type eventJSON struct {
 }
 
 type rollbackJSON struct {
-	Minute       int               `json:"minute"`
-	T            string            `json:"t"`
-	Signal       string            `json:"signal"`
-	Value        float64           `json:"value"`
-	Limit        float64           `json:"limit"`
-	Samples      int64             `json:"samples"`
+	Minute  int     `json:"minute"`
+	T       string  `json:"t"`
+	Signal  string  `json:"signal"`
+	Value   float64 `json:"value"`
+	Limit   float64 `json:"limit"`
+	Samples int64   `json:"samples"`
+	RuleJSON
 	Reason       string            `json:"reason"`
 	By           string            `json:"by"` // breaker or gate
 	Pct          float64           `json:"pct"`
@@ -83,6 +84,18 @@ type rollbackJSON struct {
 	Exposure     release.Exposure  `json:"exposure"`
 	SinceFault   *release.Exposure `json:"exposure_since_fault"`
 	ConfigDigest string            `json:"config_digest"`
+}
+
+// RuleJSON says which rule set a limit, where it is not the published one.
+type RuleJSON struct {
+	Form          string  `json:"form,omitempty"`
+	Sigmas        float64 `json:"sigmas,omitempty"` // how far the limit lies from its reference, where noise set it
+	ControlSolved int64   `json:"control_solved,omitempty"`
+	ControlJudged int64   `json:"control_judged,omitempty"`
+}
+
+func ruleOf(f *release.Finding) RuleJSON {
+	return RuleJSON{Form: f.Form.String(), Sigmas: f.Sigmas, ControlSolved: f.ControlSolved, ControlJudged: f.ControlJudged}
 }
 
 type windowsJSON struct {
@@ -121,13 +134,14 @@ type finalJSON struct {
 
 // VerdictJSON is one signal's verdict in JSON.
 type VerdictJSON struct {
-	Signal    string   `json:"signal"`
-	Verdict   string   `json:"verdict"`
-	Value     *float64 `json:"value"` // null: no data
-	Limit     float64  `json:"limit"`
-	Samples   int64    `json:"samples"`
-	Needed    int64    `json:"needed"`
-	WouldFail bool     `json:"would_fail,omitempty"` // observed: it decides nothing
+	Signal  string   `json:"signal"`
+	Verdict string   `json:"verdict"`
+	Value   *float64 `json:"value"` // null: no data
+	Limit   float64  `json:"limit"`
+	Samples int64    `json:"samples"`
+	RuleJSON
+	Needed    int64 `json:"needed"`
+	WouldFail bool  `json:"would_fail,omitempty"` // observed: it decides nothing
 }
 
 // JSON returns the simulation's document.
@@ -172,7 +186,7 @@ func eventOf(e *simulate.Event) eventJSON {
 func rollbackOf(r *simulate.Rollback) rollbackJSON {
 	out := rollbackJSON{
 		Minute: r.Minute, T: stamp(r.T), Signal: r.Finding.Signal.String(), Value: r.Finding.Value, Limit: r.Finding.Limit,
-		Samples: r.Finding.Of, Reason: r.Finding.String(), By: "breaker", Pct: pct(r.Share), Step: r.Step + 1, Attempt: r.Attempt,
+		Samples: r.Finding.Of, RuleJSON: ruleOf(&r.Finding), Reason: r.Finding.String(), By: "breaker", Pct: pct(r.Share), Step: r.Step + 1, Attempt: r.Attempt,
 		Escalated: r.Escalated, Locked: r.Locked, Exposure: r.Exposure, SinceFault: r.SinceBad, ConfigDigest: r.Digest,
 	}
 	if r.Gate {
@@ -211,7 +225,7 @@ func Verdicts(d *ladder.Decision) []VerdictJSON {
 		}
 		j := VerdictJSON{
 			Signal: v.Finding.Signal.String(), Verdict: v.Verdict.String(), Limit: v.Finding.Limit,
-			Samples: v.Finding.Of, Needed: v.MinOf, WouldFail: !v.Needed && v.Verdict == release.Fail,
+			Samples: v.Finding.Of, RuleJSON: ruleOf(&v.Finding), Needed: v.MinOf, WouldFail: !v.Needed && v.Verdict == release.Fail,
 		}
 		if v.Finding.Of > 0 {
 			j.Value = &v.Finding.Value

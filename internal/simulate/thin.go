@@ -34,10 +34,11 @@ func (e *ShareError) Error() string {
 // chance, the ladder's share over the recorded one, which is canary's requests
 // over both arms' in the hour around the tick: a single tick's share scatters.
 // Solved, unsolved and unjudged requests are drawn from
-// binomials; violations and transfers, whose place among them the windows do
-// not tell, go with a random choice of as many requests as were kept. The p99
-// is dropped, since it cannot be thinned from a window; costs are means and
-// stay. Stable's windows stay as they were recorded.
+// binomials; violations, transfers and slow requests, whose place among them
+// the windows do not tell, go with a random choice of as many requests as were
+// kept. The p99 is dropped, since it cannot be thinned from a window; costs are
+// means and stay. Stable's windows stay as they were recorded, and so does what
+// a window of the canary says of stable.
 //
 // A tick in which stable has no window has no known share and is a gap for the
 // canary. Where the ladder's share is above the recorded one by more than three
@@ -160,6 +161,7 @@ func (t *Thinned) thin(w *release.Window, keep float64, tick, i int) release.Win
 	}
 	out.Violations = d.among(w.Violations, out.Total, w.Total)
 	out.Transfers = d.among(w.Transfers, out.Total, w.Total)
+	out.Slow = d.among(w.Slow, out.Total, w.Total)
 	return out
 }
 

@@ -21,7 +21,8 @@ func recorded(t *testing.T, minutes int, share int64) *simulate.Recorded {
 		c := minute(m, 10*share, 8*share, share, 2*share)
 		c.Judged = 9 * share
 		c.Cost, c.CostMean, c.P99MS = 1.1, 0.0044, 310
-		c.Known |= release.HasCost | release.HasCostMean | release.HasP99
+		c.Slow, c.ControlJudged, c.ControlSolved = 3*share, 500, 450
+		c.Known |= release.HasCost | release.HasCostMean | release.HasP99 | release.HasSlow | release.HasControl
 		s := minute(m, 1000-10*share, 0, 0, 0)
 		s.Arm = release.Stable
 		canary, stable = append(canary, c), append(stable, s)
@@ -52,24 +53,28 @@ func TestThinKeepsTheLaddersShare(t *testing.T) {
 			t.Fatal(err)
 		}
 		w := tick.Canary[0]
-		if w.Judged > w.Total || w.Solved > w.Judged || w.Violations > w.Total || w.Transfers > w.Total {
+		if w.Judged > w.Total || w.Solved > w.Judged || w.Violations > w.Total || w.Transfers > w.Total || w.Slow > w.Total {
 			t.Fatalf("impossible window %+v", w)
 		}
 		if w.Has(release.HasP99) || w.P99MS != 0 || w.Cost != 1.1 || w.CostMean != 0.0044 {
 			t.Fatalf("p99 and cost of %+v", w)
+		}
+		if !w.Has(release.HasSlow|release.HasControl) || w.ControlJudged != 500 || w.ControlSolved != 450 {
+			t.Fatalf("stable's part of %+v is not as recorded", w)
 		}
 		if tick.Stable[0].Total != 800 {
 			t.Fatalf("stable has %d requests, want the recorded 800", tick.Stable[0].Total)
 		}
 		sum.Total, sum.Judged, sum.Solved = sum.Total+w.Total, sum.Judged+w.Judged, sum.Solved+w.Solved
 		sum.Violations, sum.Transfers = sum.Violations+w.Violations, sum.Transfers+w.Transfers
+		sum.Slow += w.Slow
 	}
 	for _, f := range []struct {
 		name     string
 		got, was int64
 	}{
 		{"requests", sum.Total, 200}, {"judged", sum.Judged, 180}, {"solved", sum.Solved, 160},
-		{"violations", sum.Violations, 20}, {"hand-offs", sum.Transfers, 40},
+		{"violations", sum.Violations, 20}, {"hand-offs", sum.Transfers, 40}, {"slow", sum.Slow, 60},
 	} {
 		n := float64(f.was * minutes)
 		if math.Abs(float64(f.got)-n/4) > 5*math.Sqrt(n*3/16) {
@@ -83,7 +88,7 @@ func TestThinAtTheRecordedShareKeepsEveryRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if w := tick.Canary[0]; w.Total != 200 || w.Judged != 180 || w.Solved != 160 || w.Violations != 20 || w.Transfers != 40 {
+	if w := tick.Canary[0]; w.Total != 200 || w.Judged != 180 || w.Solved != 160 || w.Violations != 20 || w.Transfers != 40 || w.Slow != 60 {
 		t.Errorf("got %+v", w)
 	}
 }

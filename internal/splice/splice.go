@@ -5,8 +5,8 @@
 //
 // The result is parsed again and compared with the source before it is
 // returned, so that what cannot be changed safely is an error, never a broken
-// file. It does not add structure: a missing key is inserted only into a
-// mapping that is there.
+// file. Set adds no structure: a missing key is inserted only into a mapping
+// that is there. Put adds the mappings on the way as well.
 package splice
 
 import (
@@ -41,7 +41,7 @@ var (
 	ErrUnsafe = errors.New("cannot be written without changing more")
 )
 
-// Error is the error of [Set]: where, and one of the reasons above.
+// Error is the error of [Set] and [Put]: where, and one of the reasons above.
 type Error struct {
 	Path   []string
 	Line   int // of the source, 0 when unknown
@@ -73,6 +73,18 @@ func (e *Error) Unwrap() error { return e.Reason }
 // number; then in double quotes. When only the last key is missing, one entry is added to its mapping in the
 // mapping's style. An error is an [Error].
 func Set(src []byte, path []string, value string) ([]byte, error) {
+	return change(src, path, value, false)
+}
+
+// Put is [Set] for a path whose mappings may be missing: it adds them, each
+// with its one entry, in the style of the place, a block in a block and one
+// line in a flow mapping. Items of lists are not added. A key without a value
+// counts as a mapping that is missing.
+func Put(src []byte, path []string, value string) ([]byte, error) {
+	return change(src, path, value, true)
+}
+
+func change(src []byte, path []string, value string, deep bool) ([]byte, error) {
 	if len(path) == 0 {
 		return nil, &Error{Reason: ErrNotFound}
 	}
@@ -80,20 +92,16 @@ func Set(src []byte, path []string, value string) ([]byte, error) {
 	if err != nil {
 		return nil, &Error{Path: path, Reason: ErrSyntax, Detail: err.Error()}
 	}
-	parent, old, line, reason := s.find(path)
-	if reason != nil {
-		return nil, &Error{Path: path, Reason: reason, Line: line}
-	}
-	var edits []edit
-	if old == nil {
-		edits, reason = s.insertions(parent, path[len(path)-1], value)
-		line = parent.Line
-	} else {
-		edits, reason = s.replacements(parent, old, value)
-		line = old.Line
+	at, line, reason := s.find(path)
+	if reason == nil && !deep && len(at.rest) > 0 && (at.node != nil || len(at.rest) > 1) {
+		line, reason = at.line(), ErrNotFound
 	}
 	if reason != nil {
 		return nil, &Error{Path: path, Reason: reason, Line: line}
+	}
+	edits, reason := s.edits(at, value)
+	if reason != nil {
+		return nil, &Error{Path: path, Reason: reason, Line: at.line()}
 	}
 	for _, e := range edits {
 		out := slices.Concat(src[:e.from], []byte(e.text), src[e.to:])
@@ -101,7 +109,7 @@ func Set(src []byte, path []string, value string) ([]byte, error) {
 			return out, nil
 		}
 	}
-	return nil, &Error{Path: path, Reason: ErrUnsafe, Line: line}
+	return nil, &Error{Path: path, Reason: ErrUnsafe, Line: at.line()}
 }
 
 // edit replaces src[from:to].
@@ -204,34 +212,54 @@ func (s *source) findShared(n *yaml.Node) {
 	}
 }
 
-// find follows the path. It returns the node and its parent; a nil node is a
-// key that is missing in its mapping, the parent.
-func (s *source) find(path []string) (parent, node *yaml.Node, line int, reason error) {
+// place is where a path leads.
+type place struct {
+	parent *yaml.Node // the mapping or list of node, or the mapping that lacks rest
+	node   *yaml.Node // nil: missing
+	rest   []string   // keys that are missing: below node, which has no value, or below parent
+}
+
+// line is where the place is in the source.
+func (p *place) line() int {
+	if p.node == nil {
+		return p.parent.Line
+	}
+	return p.node.Line
+}
+
+// find follows the path as far as it goes. With an error comes its line.
+func (s *source) find(path []string) (at place, line int, reason error) {
 	n := s.doc
+	var parent *yaml.Node
 	for i, part := range path {
 		if n.Kind == yaml.AliasNode || s.shared[n] {
-			return nil, nil, n.Line, ErrAlias
+			return place{}, n.Line, ErrAlias
+		}
+		if parent != nil && isNull(n) {
+			return place{parent, n, path[i:]}, 0, nil
 		}
 		next, reason := child(n, part)
 		if reason != nil {
-			return nil, nil, n.Line, reason
+			return place{}, n.Line, reason
 		}
 		if next == nil {
-			if n.Kind != yaml.MappingNode || i < len(path)-1 {
-				return nil, nil, n.Line, ErrNotFound
+			if n.Kind != yaml.MappingNode {
+				return place{}, n.Line, ErrNotFound
 			}
-			return n, nil, 0, nil
+			return place{n, nil, path[i:]}, 0, nil
 		}
 		parent, n = n, next
 	}
 	switch {
 	case n.Kind == yaml.AliasNode || s.shared[n]:
-		return nil, nil, n.Line, ErrAlias
+		return place{}, n.Line, ErrAlias
 	case n.Kind != yaml.ScalarNode:
-		return nil, nil, n.Line, ErrNotScalar
+		return place{}, n.Line, ErrNotScalar
 	}
-	return parent, n, 0, nil
+	return place{parent: parent, node: n}, 0, nil
 }
+
+func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 // child returns an entry of a mapping or an item of a list, or nil.
 func child(n *yaml.Node, part string) (*yaml.Node, error) {

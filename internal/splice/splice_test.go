@@ -45,8 +45,13 @@ func TestSet(t *testing.T) {
 		{"insert with carriage returns", "a: 1\r\nb:\r\n  c: 1\r\n", "b.d", "2", "a: 1\r\nb:\r\n  c: 1\r\n  d: 2\r\n"},
 		{"insert in a list's mapping", "s:\n  - a:\n      b: 1\n", "s.0.x", "9", "s:\n  - x: 9\n    a:\n      b: 1\n"},
 		{"insert in flow", "m: {a: 1, b: [2, 3]} # c\n", "m.x", "9", "m: {a: 1, b: [2, 3], x: 9} # c\n"},
+		{"insert behind entries that are aligned", "m: { a: 1,  b: 2 }\n", "m.x", "9", "m: { a: 1,  b: 2, x: 9 }\n"},
 		{"insert in spaced flow", "m: { a: 1 }\n", "m.x", "9", "m: { a: 1, x: 9 }\n"},
-		{"insert in empty flow", "m: {}\n", "m.x", "9", "m: {x: 9}\n"},
+		{"insert in empty flow", "m: {}\n", "m.x", "9", "m: { x: 9 }\n"},
+		{"insert in empty flow of a file without blanks", "m: {}\nn: {a: 1}\n", "m.x", "9", "m: {x: 9}\nn: {a: 1}\n"},
+		{"insert in empty flow over two lines", "m: {\n  }\n", "m.x", "9", "m: {x: 9\n  }\n"},
+		{"insert behind a list over several lines", "{\n  \"a\": [\n    1\n  ]\n}\n", "x", "9", "{\n  \"a\": [\n    1\n  ],\n  \"x\": 9\n}\n"},
+		{"insert behind a flow with a bracket in its comment", "m: { a: [ 1, # ]\n  2 ] }\n", "m.x", "9", "m: { a: [ 1, # ]\n  2 ], x: 9 }\n"},
 		{"insert behind a flow with a comment after it", "a:\n  include: { user_ids: [] }   # own staff\n  m:\n    b: 1\n", "a.x", "9", "a:\n  include: { user_ids: [] }   # own staff\n  x: 9\n  m:\n    b: 1\n"},
 		{"insert in compact JSON", `{"a":1,"b":{"c":2}}`, "b.x", "9", `{"a":1,"b":{"c":2, "x":9}}`},
 		{"insert in JSON of several lines", "{\n  \"a\": 1,\n  \"b\": 2\n}\n", "x", "9", "{\n  \"a\": 1,\n  \"b\": 2,\n  \"x\": 9\n}\n"},
@@ -60,6 +65,71 @@ func TestSet(t *testing.T) {
 			}
 			if string(got) != tt.want {
 				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestPutAddsWhatIsMissing(t *testing.T) {
+	const steps = "steps:\n  - { pct: 0.01, gate: [time] }  # first\n  - { pct: 1 }\n"
+	for _, tt := range []struct {
+		name, src, path, value, want string
+	}{
+		{"nothing is missing", "a: { b: 1 } # c\n", "a.b", "2", "a: { b: 2 } # c\n"},
+		{"one line stays one line", steps, "steps.0.limits.n", "4",
+			"steps:\n  - { pct: 0.01, gate: [time], limits: { n: 4 } }  # first\n  - { pct: 1 }\n"},
+		{"beside an entry", "s: [{ pct: 1, limits: { n: 4 } }]\n", "s.0.limits.m", "5", "s: [{ pct: 1, limits: { n: 4, m: 5 } }]\n"},
+		{"two mappings in one line", "s: [{pct: 1}]\n", "s.0.limits.noise.z", "4", "s: [{pct: 1, limits: {noise: {z: 4}}}]\n"},
+		{"a block in a block", "steps:\n  - pct: 0.01\n    gate: [time]  # why\n  - pct: 1\n", "steps.0.limits.noise.z", "4",
+			"steps:\n  - pct: 0.01\n    gate: [time]  # why\n    limits:\n      noise:\n        z: 4\n  - pct: 1\n"},
+		{"the file's indentation", "a:\n    b: 1\n", "a.c.d", "2", "a:\n    b: 1\n    c:\n        d: 2\n"},
+		{"at the end, not in the middle", "a:\n  b: 1\nc:\n  d:\n  - 1 # one\n", "x.y", "2", "a:\n  b: 1\nc:\n  d:\n  - 1 # one\nx:\n  y: 2\n"},
+		{"before the end mark", "a: 1\n...\n", "x.y", "2", "a: 1\nx:\n  y: 2\n...\n"},
+		{"carriage returns", "a:\r\n  b: 1\r\n", "a.c.d", "2", "a:\r\n  b: 1\r\n  c:\r\n    d: 2\r\n"},
+		{"no newline at the end", "a: 1", "b.c", "2", "a: 1\nb:\n  c: 2"},
+		{"a block scalar at the end", "a: 1\nb: |\n  text\n", "x.y", "2", "a: 1\nx:\n  y: 2\nb: |\n  text\n"},
+		{"a key without a value", "a:\n  b:   # why\n  c: 1\n", "a.b.d", "2", "a:\n  b:   # why\n    d: 2\n  c: 1\n"},
+		{"a key without a value on one line", "a: {b: , c: 1}\n", "a.b.d", "2", "a: {b: {d: 2} , c: 1}\n"},
+		{"null", "a: ~ # why\n", "a.b", "2", "a: { b: 2 } # why\n"},
+		{"an empty mapping", "a: { } # why\n", "a.b.c", "2", "a: { b: { c: 2 } } # why\n"},
+		{"compact JSON", `{"s":[{"pct":1}]}`, "s.0.limits.n", "4", `{"s":[{"pct":1, "limits":{"n": 4}}]}`},
+		{"JSON of several lines", "{\n  \"s\": [\n    {\n      \"pct\": 1\n    }\n  ]\n}\n", "s.0.limits.n", "4",
+			"{\n  \"s\": [\n    {\n      \"pct\": 1,\n      \"limits\": {\"n\": 4}\n    }\n  ]\n}\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			path := strings.Split(tt.path, ".")
+			got, err := Put([]byte(tt.src), path, tt.value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got) != tt.want {
+				t.Errorf("got\n%s\nwant\n%s", got, tt.want)
+			}
+			if again, err := Put(got, path, tt.value); err != nil || string(again) != string(got) {
+				t.Errorf("a second time: %v\n%s", err, again)
+			}
+		})
+	}
+}
+
+func TestPutRefuses(t *testing.T) {
+	for _, tt := range []struct {
+		name, src, path string
+		want            error
+	}{
+		{"item past the end", "a: [{ b: 1 }]\n", "a.1.b", ErrNotFound},
+		{"mapping in place of a list's item", "a: []\n", "a.0.b", ErrNotFound},
+		{"key of a scalar", "a: 1\n", "a.b.c", ErrNotFound},
+		{"alias", "a: &x { b: 1 }\nc: *x\n", "c.d.e", ErrAlias},
+		{"mapping that is used elsewhere", "a: &x { b: 1 }\nc: *x\n", "a.d.e", ErrAlias},
+		{"nothing that is used elsewhere", "a: &x\nc: *x\n", "a.d", ErrAlias},
+		{"mapping where a value was meant", "a: { b: { c: 1 } }\n", "a.b", ErrNotScalar},
+		{"an empty document", "~\n", "a.b", ErrNotFound},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := Put([]byte(tt.src), strings.Split(tt.path, "."), "9")
+			if !errors.Is(err, tt.want) {
+				t.Errorf("got %q, %v; want %v", got, err, tt.want)
 			}
 		})
 	}
@@ -202,9 +272,40 @@ func FuzzSet(f *testing.F) {
 		if perr != nil {
 			t.Fatalf("%q became %q: %v", src, out, perr)
 		}
-		_, n, _, reason := s.find(parts)
-		if reason != nil || n == nil || n.Value != value {
+		at, _, reason := s.find(parts)
+		if reason != nil || at.node == nil || len(at.rest) > 0 || at.node.Value != value {
 			t.Fatalf("%q became %q, where %v is not %q", src, out, parts, value)
+		}
+	})
+}
+
+func FuzzPut(f *testing.F) {
+	f.Add("a:\n  b: 1 # c\n", "a.c.d", "2")
+	f.Add(`{"a": {"b": [{"x": 1}]}}`, "a.b.0.l.n", "4")
+	f.Add("s:\n- { pct: 1 } # c\n- pct: 2\n", "s.1.l.n", "4")
+	f.Add("a: {}\n", "a.b.c", "1")
+	f.Add("a:\n- |\n  x\n", "b.c", "1")
+	f.Add("? a\n:\n", "a.b", "1")
+	f.Add("a: { b: [ 1, # ]\r\n 2 ] }", "a.c.d", "1")
+	f.Fuzz(func(t *testing.T, src, path, value string) {
+		parts := strings.Split(path, ".")
+		out, err := Put([]byte(src), parts, value)
+		if err != nil {
+			return
+		}
+		s, perr := newSource(out)
+		if perr != nil {
+			t.Fatalf("%q became %q: %v", src, out, perr)
+		}
+		at, _, reason := s.find(parts)
+		if reason != nil || at.node == nil || len(at.rest) > 0 || at.node.Value != value {
+			t.Fatalf("%q became %q, where %v is not %q", src, out, parts, value)
+		}
+		if set, err := Set([]byte(src), parts, value); err == nil && string(set) != string(out) {
+			t.Fatalf("in %q Set writes %q and Put %q", src, set, out)
+		}
+		if again, err := Put(out, parts, value); err != nil || string(again) != string(out) {
+			t.Fatalf("%q became %q, and then %q, %v", src, out, again, err)
 		}
 	})
 }

@@ -71,6 +71,32 @@ func Disperse(ps []Proportion) Dispersion {
 	return d
 }
 
+// DisperseCounts compares counts X of rare events in N requests with the Poisson:
+// Q is the sum of (X_i - u N_i)^2/(u N_i), u the pooled rate, and Phi for equal
+// N their variance over their mean (Fisher's index of dispersion; Wetherill and
+// Brown 1991). Windows without requests are left out. Q and Phi are NaN if
+// nothing happened; Phi also for fewer than two windows.
+func DisperseCounts(ps []Proportion) Dispersion {
+	u := Pool(ps).Rate()
+	d := Dispersion{Q: math.NaN(), Phi: math.NaN()}
+	q := 0.0
+	for _, p := range ps {
+		if p.N > 0 {
+			d.K++
+			expected := u * float64(p.N)
+			off := float64(p.X) - expected
+			q += off * off / expected
+		}
+	}
+	if u > 0 {
+		d.Q = q
+		if d.K > 1 {
+			d.Phi = q / float64(d.K-1)
+		}
+	}
+	return d
+}
+
 // PValues returns the chance of a Q at most and at least as large if only
 // chance were at work (chi-squared, K-1 degrees of freedom); NaN without Q.
 func (d Dispersion) PValues() (below, above float64) {

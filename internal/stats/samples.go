@@ -20,6 +20,10 @@ var ErrTooSmall = errors.New("the drop is below 0.001 percentage points")
 // microsecond.
 const exactLimit = 1_000_000
 
+// ErrNotBeyond says that a drop does not go beyond the threshold: no number of
+// samples makes it likely to be seen.
+var ErrNotBeyond = errors.New("the drop is not larger than the threshold")
+
 // MinSamples returns the smallest N such that for every n >= N a service that
 // truly solves p0 of its requests is seen at or below p0-drop with a chance of
 // at most alpha: P(Bin(n, p0) <= (p0-drop) n) <= alpha. The chance is a
@@ -30,31 +34,66 @@ const exactLimit = 1_000_000
 // enough and at most half too large. The error is [ErrNeverTrips] for a drop
 // of p0 or more, and [ErrTooSmall].
 func MinSamples(p0, drop release.Ratio, alpha float64) (int64, error) {
-	floor, p := new(big.Rat).Sub(p0.Rat(), drop.Rat()), p0.Float64()
-	if floor.Sign() <= 0 {
-		return 0, ErrNeverTrips
+	return minSamples(p0, drop, alpha, release.Ratio.FloorOf)
+}
+
+// MinSamplesBelow is [MinSamples] for a rule that trips only strictly below
+// p0-drop, as that of the fitted threshold and most tables of sample sizes.
+func MinSamplesBelow(p0, drop release.Ratio, alpha float64) (int64, error) {
+	return minSamples(p0, drop, alpha, lastBelow)
+}
+
+// lastBelow returns the largest count that is strictly below r of n.
+func lastBelow(r release.Ratio, n int64) int64 {
+	k := r.FloorOf(n)
+	if r.Compare(k, n) == 0 {
+		k--
 	}
-	if drop.Compare(1, 100_000) > 0 {
-		return 0, ErrTooSmall
-	}
-	if p >= 1 {
-		return 1, nil // whoever never fails is never seen below 1
-	}
-	trip, err := release.RatioOf(floor)
+	return k
+}
+
+// minSamples is MinSamples for a rule that trips at last(p0-drop, n) of n
+// solved and fewer.
+func minSamples(p0, drop release.Ratio, alpha float64, last func(release.Ratio, int64) int64) (int64, error) {
+	trip, err := tripRate(p0, drop)
 	if err != nil {
 		return 0, err
 	}
-	// Beyond Chernoff's bound every n is good; the largest bad one lies below it.
-	bound := math.Ceil(math.Log(1/alpha) / divergence(trip.Float64(), p))
+	p := p0.Float64()
+	if p >= 1 {
+		return 1, nil // whoever never fails is never seen below 1
+	}
+	return afterLastBad(alpha, divergence(trip.Float64(), p), func(n int64) bool {
+		return BinomialCDF(last(trip, n), n, p) > alpha
+	}), nil
+}
+
+// tripRate returns p0-drop.
+func tripRate(p0, drop release.Ratio) (release.Ratio, error) {
+	floor := new(big.Rat).Sub(p0.Rat(), drop.Rat())
+	if floor.Sign() <= 0 {
+		return release.Ratio{}, ErrNeverTrips
+	}
+	if drop.Compare(1, 100_000) > 0 {
+		return release.Ratio{}, ErrTooSmall
+	}
+	return release.RatioOf(floor)
+}
+
+// afterLastBad returns the smallest N from which on no n is bad. Beyond
+// Chernoff's bound ln(1/alpha)/kl every n is good; the largest bad one lies
+// below it.
+func afterLastBad(alpha, kl float64, bad func(n int64) bool) int64 {
+	bound := math.Ceil(math.Log(1/alpha) / kl)
 	if bound > exactLimit {
-		return int64(bound), nil
+		return int64(bound)
 	}
 	for n := int64(bound); n > 1; n-- {
-		if BinomialCDF(trip.FloorOf(n-1), n-1, p) > alpha {
-			return n, nil
+		if bad(n - 1) {
+			return n
 		}
 	}
-	return 1, nil
+	return 1
 }
 
 // divergence is the Kullback-Leibler divergence of a coin of a from one of p.

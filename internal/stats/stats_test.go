@@ -132,14 +132,11 @@ func TestDispersionBelowOne(t *testing.T) {
 }
 
 func TestDispersionOfTheGoldenSet(t *testing.T) {
-	golden := samples(
-		[]int64{120, 95, 140, 60, 150, 110, 80, 130, 100, 90, 125, 105, 115, 70, 135, 100, 85, 145, 95, 110},
-		[]int64{110, 84, 128, 52, 138, 97, 73, 118, 88, 83, 113, 96, 101, 64, 123, 60, 78, 129, 87, 98})
-	d := Disperse(golden)
-	near(t, "p0", Pool(golden).Rate(), 0.888889, 5e-7)
+	d := Disperse(goldenSet)
+	near(t, "p0", Pool(goldenSet).Rate(), 0.888889, 5e-7)
 	near(t, "Q", d.Q, 93.859571, 5e-7)
 	near(t, "phi", d.Phi, 4.939977, 5e-7)
-	clean := slices.Concat(golden[:15], golden[16:])
+	clean := slices.Concat(goldenSet[:15], goldenSet[16:])
 	d = Disperse(clean)
 	near(t, "p0 without the incident", Pool(clean).Rate(), 0.902913, 5e-7)
 	near(t, "Q without the incident", d.Q, 5.923610, 5e-7)
@@ -299,26 +296,6 @@ func TestOneSidedAndRuleOfThree(t *testing.T) {
 	near(t, "0 of 20 (Newcombe 1998, one-sided exact)", RuleOfThree(20), 0.1391, 5e-5)
 	digits(t, "0 of a million", RuleOfThree(1_000_000), 2.9957e-6, 4)
 	near(t, "0 of 0", RuleOfThree(0), 1, 0)
-}
-
-func TestMinSamplesAtWhichTripsAreAtMostAlpha(t *testing.T) {
-	for _, c := range []struct {
-		drop  string
-		three int64
-		four  int64
-	}{
-		{"0.05", 381, 661},
-		{"0.1", 106, 186},
-		{"0.125", 72, 121},
-		{"0.2", 31, 54},
-	} {
-		for z, want := range map[float64]int64{3: c.three, 4: c.four} {
-			got, err := MinSamples(release.MustRatio("0.9"), release.MustRatio(c.drop), OneSided(z))
-			if err != nil || got != want {
-				t.Errorf("drop %s, z=%v: %d, %v; want %d", c.drop, z, got, err, want)
-			}
-		}
-	}
 }
 
 // The definition, looked at every n: N-1 is bad and nothing from N on is.

@@ -31,9 +31,13 @@ type counter struct {
 
 	sparse [2][]flagUse // by arm: how violation and transfer are logged
 
+	pool          distributions
+	latency, cost []*Distribution // by arm, the costs in nano-USD
+
 	first, last0 int64 // times of the first and last record
 	unsure       int64 // records that came too late to be compared with those before
 	unranked     int64 // windows without a p99 because of memory
+	halfTimed    int64 // windows in which some records carry a latency and some do not
 	unflagged    [2]int64
 }
 
@@ -62,10 +66,18 @@ type tally struct {
 	p99     float64
 	ranked  ranking
 	inSpeed place // among the tallies that hold latencies
+	speed   *speed
 
 	digests  digestSet
 	noDigest bool // digests were given up to save memory
 	inSeen   place
+}
+
+// speed is what else is counted of the latencies where [Options] ask for it.
+type speed struct {
+	timed, slow int64 // records with a latency, and with one above SlowMS
+	spreads     bool  // spread is asked for
+	spread      spread
 }
 
 // ranking says where a tally's p99 stands.
@@ -86,6 +98,7 @@ func newCounter(opt *Options, data *Data) *counter {
 		seed:      maphash.MakeSeed(),
 		latencies: shelf{most: opt.MaxLatencies},
 		digests:   shelf{most: opt.MaxHashes},
+		pool:      distributions{most: opt.maxValues, batch: minPending},
 		first:     maxTime, last0: -maxTime,
 	}
 }
@@ -138,8 +151,12 @@ func (c *counter) add(p *plan, r *row, t int64) error {
 		var carry uint64
 		tl.costLo, carry = bits.Add64(tl.costLo, uint64(rec.cost), 0)
 		tl.costHi += carry
+		if c.opt.Distributions {
+			c.pool.add(c.pool.of(&c.cost, arm), float64(rec.cost))
+		}
 	}
 	if rec.timed {
+		c.measureSpeed(tl, rec.latency)
 		c.time(tl, rec.latency)
 	}
 	return nil
@@ -209,6 +226,9 @@ func (c *counter) tally(t int64, arm int) *tally {
 	tl := c.tallies[key]
 	if tl == nil {
 		tl = &tally{t: key.t, arm: arm, ranked: never99}
+		if c.opt.SlowMS > 0 || c.opt.Distributions {
+			tl.speed = &speed{spreads: c.opt.Distributions}
+		}
 		c.tallies[key] = tl
 	}
 	c.last, c.lastKey = tl, key
@@ -270,39 +290,55 @@ func (c *counter) flag(tl *tally, rec *record) {
 	}
 }
 
-// time keeps a latency. When there are too many, the tallies that were not
-// touched for longest are ranked and let go.
-func (c *counter) time(tl *tally, ms float64) {
-	switch tl.ranked {
-	case sealed:
-		tl.ranked = lost99
-		c.data.Late++
-		return
-	case lost99:
-		c.data.Late++
+// measureSpeed counts a latency for what else than the p99 is asked for.
+func (c *counter) measureSpeed(tl *tally, ms float64) {
+	if tl.speed == nil {
 		return
 	}
-	tl.ranked = open99
-	tl.latency = append(tl.latency, ms)
-	c.latencies.put(&tl.inSpeed, tl)
-	for c.latencies.full() {
-		old := c.latencies.drop()
-		if old == tl { // alone it fills all the room there is
-			old.ranked, old.latency = lost99, nil
-			return
-		}
-		old.seal()
+	tl.speed.timed++
+	if ms > c.opt.SlowMS {
+		tl.speed.slow++
+	}
+	if c.opt.Distributions {
+		c.pool.add(c.pool.of(&c.latency, tl.arm), ms)
 	}
 }
 
-// seal ranks the latencies and lets them go.
-func (tl *tally) seal() {
-	if tl.ranked != open99 {
-		return
+// time keeps a latency. When there are too many, the tallies that were not
+// touched for longest are ranked and let go. One that comes after its tally was
+// ranked is kept for its spread alone.
+func (c *counter) time(tl *tally, ms float64) {
+	switch tl.ranked {
+	case sealed, lost99:
+		tl.ranked = lost99
+		c.data.Late++
+		if !c.opt.Distributions {
+			return
+		}
+	default:
+		tl.ranked = open99
 	}
-	slices.Sort(tl.latency)
-	tl.p99 = stats.NearestRank(tl.latency, percent99)
-	tl.ranked, tl.latency = sealed, nil
+	tl.latency = append(tl.latency, ms)
+	c.latencies.put(&tl.inSpeed, tl)
+	for c.latencies.full() {
+		c.latencies.drop().seal() // tl itself, if alone it fills all the room there is
+	}
+}
+
+// seal ranks the latencies, puts them into the spread if there is to be one,
+// and lets them go.
+func (tl *tally) seal() {
+	spreads := tl.speed != nil && tl.speed.spreads
+	if tl.ranked == open99 || spreads {
+		slices.Sort(tl.latency)
+	}
+	if tl.ranked == open99 {
+		tl.p99, tl.ranked = stats.NearestRank(tl.latency, percent99), sealed
+	}
+	if spreads && len(tl.latency) > 0 {
+		tl.speed.spread = tl.speed.spread.plus(tl.latency)
+	}
+	tl.latency = nil
 }
 
 // percent99 is the quantile that a p99 is.
@@ -326,6 +362,11 @@ func (c *counter) finish(f *feed) {
 		}
 	}
 	c.relateCosts()
+	if c.opt.Distributions {
+		c.pool.finish()
+		d.Latency, d.Cost = byName(c.latency, c.arms.arms, 1), byName(c.cost, c.arms.arms, 1e9)
+		slices.SortFunc(d.spreads, windowSpread.compare)
+	}
 	c.notes(f)
 }
 
@@ -357,12 +398,33 @@ func (c *counter) window(tl *tally) release.Window {
 	case lost99:
 		c.unranked++
 	}
+	c.slow(tl, &w)
 	return w
 }
 
 func (tl *tally) costSum() *big.Int {
 	sum := new(big.Int).SetUint64(tl.costHi)
 	return sum.Lsh(sum, 64).Add(sum, new(big.Int).SetUint64(tl.costLo))
+}
+
+// slow fills in how many requests were slow, or keeps the spread to count them
+// later. A request without a latency may have been slow as well: with one of
+// those among them nobody knows.
+func (c *counter) slow(tl *tally, w *release.Window) {
+	switch s := tl.speed; {
+	case s == nil || s.timed == 0:
+		return
+	case s.timed < tl.total:
+		c.halfTimed++
+		return
+	}
+	if c.opt.SlowMS > 0 {
+		w.Slow = tl.speed.slow
+		w.Known |= release.HasSlow
+	}
+	if c.opt.Distributions {
+		c.data.spreads = append(c.data.spreads, windowSpread{tl.t, w.Arm, tl.speed.spread})
+	}
 }
 
 // relateCosts gives each canary window its cost as a ratio to stable's in the
@@ -404,6 +466,8 @@ func (c *counter) notes(f *feed) {
 		"%d latencies came after their window had been put aside to save memory; those windows have no p99")
 	f.noteCount(c.unranked, "1 window has no p99: its latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows",
 		"%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows")
+	f.noteCount(c.halfTimed, "1 window has no count of slow requests: some of its requests carry no latency",
+		"%d windows have no count of slow requests: some of their requests carry no latency")
 	f.noteCount(c.unsure, "1 record came too long after others of its window to be compared with them",
 		"%d records came too long after others of their window to be compared with them; duplicates among them were counted")
 }

@@ -58,15 +58,15 @@ func TestLittleMemoryChangesNothingInOrderedInput(t *testing.T) {
 		lines := drawRecords(rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1)), 60)
 		slices.Sort(lines) // by time
 		text := strings.Join(lines, "")
-		want, err := read(text, Options{})
+		want, err := read(text, Options{SlowMS: 300, Distributions: true})
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := read(text, Options{MaxLatencies: 12, MaxHashes: 12})
+		got, err := read(text, Options{SlowMS: 300, Distributions: true, MaxLatencies: 12, MaxHashes: 12})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" && got.Late == 0 {
+		if diff := cmp.Diff(want, got, cmp.AllowUnexported(Data{}, Distribution{}, windowSpread{})); diff != "" && got.Late == 0 {
 			t.Fatal(diff)
 		}
 	})
@@ -133,9 +133,10 @@ func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 	if testing.Short() {
 		t.Skip("two million rows")
 	}
-	heap := func(rows int) uint64 {
+	heap := func(rows int, distributions bool) uint64 {
 		s := &rowStream{rows: rows}
-		d, err := ReadFiles(context.Background(), []string{"-"}, s, Options{MaxLatencies: 50_000, MaxHashes: 50_000}, nil)
+		opt := Options{MaxLatencies: 50_000, MaxHashes: 50_000, Distributions: distributions, maxValues: 5000}
+		d, err := ReadFiles(context.Background(), []string{"-"}, s, opt, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -144,28 +145,35 @@ func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 		}
 		return s.peak
 	}
-	short, long := heap(200_000), heap(2_000_000)
-	t.Logf("heap %d KiB for 200,000 rows, %d KiB for 2,000,000", short>>10, long>>10)
-	if long > short+4<<20 {
-		t.Errorf("heap %d KiB for 200,000 rows, %d KiB for 2,000,000", short>>10, long>>10)
+	for distributions, rows := range map[bool]int{false: 2_000_000, true: 800_000} {
+		short, long := heap(200_000, distributions), heap(rows, distributions)
+		t.Logf("heap %d KiB for 200,000 rows, %d KiB for %d, distributions %t", short>>10, long>>10, rows, distributions)
+		if long > short+4<<20 {
+			t.Errorf("heap %d KiB for 200,000 rows, %d KiB for %d, distributions %t", short>>10, long>>10, rows, distributions)
+		}
 	}
 }
 
-func BenchmarkJSONL(b *testing.B) { benchmark(b, benchJSONL(20_000)) }
+func BenchmarkJSONL(b *testing.B) { benchmark(b, benchJSONL(20_000), Options{}) }
+
+func BenchmarkJSONLWithDistributions(b *testing.B) {
+	benchmark(b, benchJSONL(20_000), Options{SlowMS: 1800, Distributions: true})
+}
 
 func BenchmarkCSV(b *testing.B) {
 	var text strings.Builder
 	if _, err := io.Copy(&text, &rowStream{rows: 50_000}); err != nil {
 		b.Fatal(err)
 	}
-	benchmark(b, text.String())
+	benchmark(b, text.String(), Options{})
 }
 
-func benchmark(b *testing.B, text string) {
+func benchmark(b *testing.B, text string, opt Options) {
+	opt.Span = 10 * time.Minute
 	b.ReportAllocs()
 	b.SetBytes(int64(len(text)))
 	for b.Loop() {
-		if _, err := read(text, Options{Span: 10 * time.Minute}); err != nil {
+		if _, err := read(text, opt); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -197,7 +198,7 @@ func checkAccount(t *testing.T, d *Data, err error) {
 		return
 	}
 	for i, w := range d.Windows {
-		if w.Judged > w.Total || w.Solved > w.Judged || w.Total < 0 || w.Solved < 0 || w.Span <= 0 || w.Known&^d.Supplied != 0 {
+		if w.Judged > w.Total || w.Solved > w.Judged || w.Total < 0 || w.Solved < 0 || w.Slow > w.Total || w.Slow < 0 || w.Span <= 0 || w.Known&^d.Supplied != 0 {
 			t.Fatalf("%+v", w)
 		}
 		if i > 0 && w.T.Before(d.Windows[i-1].T) {
@@ -208,34 +209,76 @@ func checkAccount(t *testing.T, d *Data, err error) {
 		}
 	}
 	again, err := read(asCSV(d.Windows), Options{SumDuplicates: true})
-	if err != nil || table(again.Windows) != table(d.Windows) {
+	if err != nil || table(again.Windows) != table(d.Windows) || slowOf(again.Windows) != slowOf(d.Windows) {
 		t.Fatalf("does not read back: %v\n%s", err, asCSV(d.Windows))
+	}
+}
+
+// checkDistributions is what holds of every input read with Distributions: the
+// values add up, and what CountSlow counts is what a second reading counts
+// above the edge.
+func checkDistributions(t *testing.T, text []byte, opt Options, ms float64) {
+	t.Helper()
+	opt.Distributions, opt.MaxLatencies, opt.maxValues = true, 3, 3
+	d, err := ReadFiles(context.Background(), []string{"-"}, bytes.NewReader(text), opt, nil)
+	checkAccount(t, d, err)
+	if err != nil || d.Kind != Records {
+		return
+	}
+	for _, of := range []map[release.Arm]*Distribution{d.Latency, d.Cost} {
+		for arm, dist := range of {
+			n, last := int64(0), math.Inf(-1)
+			for _, v := range dist.Values() {
+				if !(v.Value > last) || v.Weight < 1 || v.Value < 0 {
+					t.Fatalf("%s: %v", arm, dist.Values())
+				}
+				n, last = n+v.Weight, v.Value
+			}
+			if n != dist.N || n == 0 || !slices.Contains(d.Arms, arm) {
+				t.Fatalf("%s: %d values of %d", arm, n, dist.N)
+			}
+		}
+	}
+	edge := d.CountSlow(ms)
+	checkAccount(t, d, nil)
+	if !(edge >= ms) || edge > max(ms*(1+1.0/64), spreadLow) && !math.IsInf(edge, 1) {
+		t.Fatalf("%v: edge %v", ms, edge)
+	}
+	opt.Distributions, opt.SlowMS = false, edge
+	again, err := ReadFiles(context.Background(), []string{"-"}, bytes.NewReader(text), opt, nil)
+	if err != nil || slowOf(again.Windows) != slowOf(d.Windows) {
+		t.Fatalf("above %v: %s, and with --slow-ms %s, %v", edge, slowOf(d.Windows), slowOf(again.Windows), err)
 	}
 }
 
 func fuzzRead(f *testing.F, maps string, seeds ...string) {
 	for _, s := range seeds {
-		f.Add([]byte(s), false)
+		f.Add([]byte(s), false, 0.0)
+		f.Add([]byte(s), true, 300.0)
 	}
 	opt := options(f, maps)
 	opt.MaxBad = anyBad
-	f.Fuzz(func(t *testing.T, text []byte, merge bool) {
+	f.Fuzz(func(t *testing.T, text []byte, merge bool, slowMS float64) {
 		opt := opt
 		if merge {
 			opt.MergeArms, opt.Span = true, 600e9
 		}
 		d, err := ReadFiles(context.Background(), []string{"-"}, bytes.NewReader(text), opt, nil)
 		checkAccount(t, d, err)
+		if slowMS > 0 {
+			checkDistributions(t, text, opt, slowMS)
+		}
 	})
 }
 
 func FuzzJSONL(f *testing.F) {
 	fuzzRead(f, "", recordLines, recordLines[:100], `[{"ts":1777852800,"solved":1}]`, `{"t":"2026-05-04T00:00:00Z","span":"1m","total":5,"solved":4}`,
+		`{"t":"2026-05-04T00:00:00Z","span":"1m","total":5,"slow":4}`, `{"ts":"2026-05-04T00:00:00Z","latency_ms":304,"cost_usd":0}`,
 		"{\"ts\":\"2026-05-04T00:00:00Z\",\"\\u0061rm\":\"\xff\",\"violation\":true,\"violation\":null}")
 }
 
 func FuzzCSV(f *testing.F) {
-	fuzzRead(f, "", recordCSV, fiveMinutes, "ts\n1777852800\n", "t,total,solved\n2026-05-04 00:00:00,5,4\n2026-05-04 00:01:00,5,4\n", "a,\"b\"\"\n\",c\n1,2,3\n")
+	fuzzRead(f, "", recordCSV, fiveMinutes, "t,span,total,slow\n1777852800,1m,5,4\n1777852860,1m,5,\n", "ts,latency_ms,cost_usd\n1777852800,1e9,5\n1777852800,1e-9,0\n1777852801,,\n", "ts\n1777852800\n", "t,total,solved\n2026-05-04 00:00:00,5,4\n2026-05-04 00:01:00,5,4\n", "a,\"b\"\"\n\",c\n1,2,3\n")
 }
 
 func FuzzPrometheus(f *testing.F) {

@@ -63,6 +63,11 @@ type Data struct {
 	Supplied release.Figures
 	// Arms are the arms of Windows, sorted.
 	Arms []release.Arm
+	// Latency (milliseconds) and Cost (USD) are the distributions of the arms
+	// whose records carry any; nil without [Options].Distributions and for feeds
+	// of windows.
+	Latency, Cost map[release.Arm]*Distribution
+	spreads       []windowSpread // by time, then arm
 	// Notes are sentences for the person at the terminal: what was guessed,
 	// dropped, or taken for something.
 	Notes []string

@@ -28,6 +28,7 @@ const (
 	FieldCost
 	FieldCostMean
 	FieldP99
+	FieldSlow
 	numRead // the fields above are read; those below are known by name only
 
 	FieldScene Field = iota - 1
@@ -95,6 +96,7 @@ var fieldTable = [numFields]struct {
 	FieldCost:           {"cost", ratioValue, Windows},
 	FieldCostMean:       {"cost_mean", moneyValue, Windows},
 	FieldP99:            {"p99_ms", latencyValue, Windows},
+	FieldSlow:           {"slow", countValue, Windows},
 	FieldScene:          {"scene", textValue, Records},
 	FieldSegment:        {"segment", textValue, Records},
 	FieldPromptVersion:  {"prompt_version", textValue, Records},

@@ -75,7 +75,8 @@ func mergeRows(rows []*windowRow) release.Window {
 	if len(rows) == 1 {
 		return rows[0].w
 	}
-	sum := release.Window{Known: release.HasViolations | release.HasTransfers}
+	const counts = release.HasViolations | release.HasTransfers | release.HasSlow
+	sum := release.Window{Known: counts}
 	var only *release.Window
 	serving := 0
 	for _, row := range rows {
@@ -83,11 +84,12 @@ func mergeRows(rows []*windowRow) release.Window {
 		if w.Total > 0 {
 			serving++
 			only = w
-			sum.Known &= w.Known | ^(release.HasViolations | release.HasTransfers)
+			sum.Known &= w.Known | ^counts
 		}
 		sum.Total += w.Total
 		sum.Violations += w.Violations
 		sum.Transfers += w.Transfers
+		sum.Slow += w.Slow
 		if w.Has(release.HasSolved) {
 			sum.Judged += w.Judged
 			sum.Solved += w.Solved
@@ -107,6 +109,9 @@ func mergeRows(rows []*windowRow) release.Window {
 	}
 	if !sum.Has(release.HasTransfers) {
 		sum.Transfers = 0
+	}
+	if !sum.Has(release.HasSlow) {
+		sum.Slow = 0
 	}
 	if mean, ok := meanCost(rows); ok {
 		sum.CostMean = mean

@@ -26,6 +26,16 @@ type Options struct {
 	// machines) instead of refusing them.
 	SumDuplicates bool
 
+	// SlowMS counts the records of each window with latency_ms above it; 0:
+	// none. Windows in which not every record carries a latency get no count.
+	SlowMS float64
+	// Distributions gathers, from records, how latencies and costs are
+	// distributed, for [Data]'s Latency and Cost, and how the latencies of each
+	// window are, for [Data.CountSlow]. That takes up to some 200 MB, and for
+	// each window 2 bytes a bucket with latencies in it, at most a few hundred
+	// of them in practice.
+	Distributions bool
+
 	// MaxLatencies is the number of latencies held at once for exact
 	// percentiles (8 bytes each; 0: 8 million). Past it the windows not
 	// touched for longest are finished first.
@@ -33,6 +43,8 @@ type Options struct {
 	// MaxHashes is the number of row digests held at once to tell duplicates
 	// (up to 16 bytes each; 0: 2 million).
 	MaxHashes int
+
+	maxValues int // different values of a figure kept for one arm (0: 2 million)
 }
 
 const (
@@ -53,6 +65,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.MaxHashes <= 0 {
 		o.MaxHashes = defaultMaxHashes
+	}
+	if o.maxValues <= 0 {
+		o.maxValues = defaultMaxValues
 	}
 	return o
 }

@@ -390,6 +390,9 @@ func (f *feed) summarise() {
 	if d.Kind == Records && f.opt.InputSpan > 0 {
 		f.note("--input-span is not used: it is the length of windows, and these rows are requests")
 	}
+	if d.Kind == Windows && f.opt.SlowMS > 0 {
+		f.note("slow requests are not counted: these rows are windows, which carry their own count in slow or none")
+	}
 	if d.LeftOut > 0 {
 		others := list(slices.Concat(f.records.arms.others, f.windows.arms.others))
 		f.noteCount(d.LeftOut, "1 row of a version that no --arm names was left out ("+others+")", "%d rows of versions that no --arm names were left out ("+strings.ReplaceAll(others, "%", "%%")+")")

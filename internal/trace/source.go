@@ -253,7 +253,7 @@ func (s *source) detect() (format, error) {
 		return formatArray, nil
 	case text[0] == '{':
 		return s.detectObject(text)
-	case binary(text):
+	case isBinary(text):
 		return 0, &InputError{File: s.name, Msg: fmt.Sprintf("binary data (it starts with % x); JSON lines, CSV and Prometheus answers are read", text[:min(len(text), 8)])}
 	}
 	return formatCSV, nil
@@ -277,8 +277,8 @@ func (s *source) detectObject(text []byte) (format, error) {
 	return formatJSONL, nil
 }
 
-// binary reports whether the first line holds bytes that no text does.
-func binary(text []byte) bool {
+// isBinary reports whether the first line holds bytes that no text does.
+func isBinary(text []byte) bool {
 	first, _, _ := bytes.Cut(text, []byte("\n"))
 	return bytes.ContainsFunc(first[:min(len(first), 512)], func(r rune) bool {
 		return r < ' ' && r != '\t' && r != '\r' && r != '\f'

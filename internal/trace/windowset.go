@@ -105,11 +105,11 @@ type measureCell struct {
 	dst *float64
 }
 
-func (row *windowRow) counts() [5]countCell {
+func (row *windowRow) counts() [6]countCell {
 	w := &row.w
 	return [...]countCell{
 		{FieldTotal, &w.Total}, {FieldJudged, &w.Judged}, {FieldSolved, &w.Solved},
-		{FieldViolations, &w.Violations}, {FieldTransfers, &w.Transfers},
+		{FieldViolations, &w.Violations}, {FieldTransfers, &w.Transfers}, {FieldSlow, &w.Slow},
 	}
 }
 
@@ -192,6 +192,7 @@ func (row *windowRow) known() {
 	}{
 		{FieldSolved, release.HasSolved}, {FieldViolations, release.HasViolations}, {FieldTransfers, release.HasTransfers},
 		{FieldCost, release.HasCost}, {FieldCostMean, release.HasCostMean}, {FieldP99, release.HasP99},
+		{FieldSlow, release.HasSlow},
 	} {
 		if row.has(c.f) {
 			row.w.Known |= c.k
@@ -218,6 +219,7 @@ func (row *windowRow) settle() error {
 	}{
 		{FieldJudged, FieldTotal, w.Judged, w.Total},
 		{FieldSolved, FieldJudged, w.Solved, w.Judged},
+		{FieldSlow, FieldTotal, w.Slow, w.Total},
 	} {
 		if c.n > c.of {
 			return badField(c.part, "%d is more than %s %d", c.n, c.whole, c.of)

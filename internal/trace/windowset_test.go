@@ -191,7 +191,7 @@ func TestMergingIsTheSameInOneStepOrTwo(t *testing.T) {
 
 func asCSV(windows []release.Window) string {
 	var b strings.Builder
-	if err := WriteCSV(&b, windows, AllColumns); err != nil {
+	if err := WriteCSV(&b, windows, allColumns); err != nil {
 		panic(err)
 	}
 	return b.String()
@@ -224,6 +224,10 @@ func drawWindows(t *rapid.T, odd bool) []release.Window {
 				w.Known |= release.HasTransfers
 				w.Transfers = rapid.Int64Range(0, w.Total).Draw(t, "transfers")
 			}
+			if rapid.Bool().Draw(t, "slow?") {
+				w.Known |= release.HasSlow
+				w.Slow = rapid.Int64Range(0, w.Total).Draw(t, "slow")
+			}
 			figure := func(name string, has release.Figures, dst *float64) {
 				if rapid.Bool().Draw(t, name+"?") {
 					w.Known |= has
@@ -246,7 +250,7 @@ func TestWindowsReadBackAsTheyWereWritten(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawWindows(t, true)
 		var lines strings.Builder
-		if err := WriteJSONL(&lines, want, AllColumns); err != nil {
+		if err := WriteJSONL(&lines, want, allColumns); err != nil {
 			t.Fatal(err)
 		}
 		for _, text := range []string{asCSV(want), lines.String()} {

@@ -24,18 +24,29 @@ type Column struct {
 // String returns the column's name.
 func (c Column) String() string { return c.field.String() }
 
-// AllColumns are the columns that make a window whole: written with all of
+// allColumns are the columns that make a window whole: written with all of
 // them, windows read back as they were.
-var AllColumns = []Column{
+var allColumns = []Column{
 	{FieldT}, {FieldSpan}, {FieldArm}, {FieldTotal}, {FieldJudged}, {FieldSolved}, {FieldViolations}, {FieldTransfers},
 	{FieldCost}, {FieldCostMean}, {FieldP99},
+	{FieldSlow},
+}
+
+// Columns are the columns that make windows whole which carry these figures,
+// such as [Data].Supplied: all, but slow only where there is one, since it can
+// be counted only against a baseline.
+func Columns(carried release.Figures) []Column {
+	if carried&release.HasSlow != 0 {
+		return slices.Clone(allColumns)
+	}
+	return slices.DeleteFunc(slices.Clone(allColumns), func(c Column) bool { return c.field == FieldSlow })
 }
 
 // ParseColumns reads names separated by commas. The error is a
 // [*MappingError].
 func ParseColumns(s string) ([]Column, error) {
 	var names []string
-	for _, c := range AllColumns {
+	for _, c := range allColumns {
 		names = append(names, c.String())
 	}
 	var out []Column
@@ -49,10 +60,10 @@ func ParseColumns(s string) ([]Column, error) {
 			}
 			return nil, e
 		}
-		if slices.Contains(out, AllColumns[i]) {
+		if slices.Contains(out, allColumns[i]) {
 			return nil, &MappingError{Text: s, Msg: fmt.Sprintf("column %s is named twice", name)}
 		}
-		out = append(out, AllColumns[i])
+		out = append(out, allColumns[i])
 	}
 	return out, nil
 }
@@ -140,6 +151,8 @@ func (c Column) text(w *release.Window) string {
 		return count(w.Transfers, w.Has(release.HasTransfers))
 	case FieldCost:
 		return measure(w.Cost, w.Has(release.HasCost))
+	case FieldSlow:
+		return count(w.Slow, w.Has(release.HasSlow))
 	case FieldCostMean:
 		return measure(w.CostMean, w.Has(release.HasCostMean))
 	}

@@ -1,0 +1,58 @@
+package calibrate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/stats"
+)
+
+// CusumPeaks returns, for every step, the highest that its cumulative sum comes
+// in one seeded week of a healthy service, if nothing stops it. The week is that
+// of [Replay.Run].
+func (r *Replay) CusumPeaks(seed uint64) []float64 {
+	p := &pass{r: r, seed: seed}
+	p.draw()
+	peaks := make([]float64, len(r.plan.Steps))
+	for i := range r.plan.Steps {
+		p.thin(i)
+		peaks[i] = peak(p.canary, &r.plan.Steps[i].Limits)
+	}
+	return peaks
+}
+
+// peak is the highest value of the sum that [breaker.Cusum] describes.
+func peak(canary []release.Window, l *breaker.Limits) float64 {
+	p0 := l.SolveBaseline.Float64()
+	solved, unsolved := stats.CusumWeights(p0, p0-l.Cusum.Drop.Float64())
+	sum, highest := 0.0, 0.0
+	for i := range canary {
+		w := &canary[i]
+		sum = math.Max(0, sum+float64(float64(w.Solved)*solved)+float64(float64(w.Judged-w.Solved)*unsolved))
+		highest = math.Max(highest, sum)
+	}
+	return highest
+}
+
+// TakeCusum sets each step's limit of the cumulative sum to what a healthy week
+// stays below with the chance that the budget asks for: of F false trips a week
+// on average the share e^-F of the weeks has none. Peaks are those of
+// [Replay.CusumPeaks], one list a week.
+func (r *Report) TakeCusum(peaks [][]float64) {
+	f := r.Meta.Budget.PerWeek * r.Meta.Budget.Shares[release.SolveRate.String()]
+	for i := range r.limits {
+		if r.limits[i].cusum == 0 || len(peaks) == 0 {
+			continue
+		}
+		weeks := make([]float64, len(peaks))
+		for j := range peaks {
+			weeks[j] = peaks[j][i]
+		}
+		slices.Sort(weeks)
+		rank := int(math.Ceil(math.Exp(-f) * float64(len(weeks))))
+		r.limits[i].cusum = sig(weeks[max(rank, 1)-1], 4)
+		r.Steps[i].CusumLimit = new(r.limits[i].cusum)
+	}
+}

@@ -1,0 +1,130 @@
+package calibrate
+
+import (
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// load is what a service was asked and did in some span: all of a window, a
+// tick of it, or the part that one arm served.
+type load struct {
+	known                       release.Figures
+	gap                         bool // nothing is known, not even that nothing came
+	solved, unsolved, unjudged  int64
+	violations, transfers, slow int64
+	costMean                    float64 // USD a request, before chance
+}
+
+func (l *load) total() int64 { return l.solved + l.unsolved + l.unjudged }
+
+// replayable are the figures that can be thinned. A window's p99 cannot: the
+// tail of a few requests is not that of many.
+const replayable = release.HasSolved | release.HasViolations | release.HasTransfers | release.HasSlow | release.HasCostMean
+
+// loadOf reads a window. Where its outcomes are not known all requests count
+// as unjudged.
+func loadOf(w *release.Window) load {
+	l := load{known: w.Known & replayable}
+	if l.known&release.HasSolved != 0 {
+		l.solved, l.unsolved = w.Solved, max(w.Judged-w.Solved, 0)
+	}
+	l.unjudged = max(w.Total-l.solved-l.unsolved, 0)
+	if l.known&release.HasViolations != 0 {
+		l.violations = w.Violations
+	}
+	if l.known&release.HasTransfers != 0 {
+		l.transfers = w.Transfers
+	}
+	if l.known&release.HasSlow != 0 {
+		l.slow = w.Slow
+	}
+	if l.known&release.HasCostMean != 0 {
+		l.costMean = w.CostMean
+	}
+	return l
+}
+
+// join adds another window of the same tick. A figure that one of them lacks
+// is not known of both.
+func (l *load) join(o *load) {
+	n, m := l.total(), o.total()
+	switch {
+	case m == 0 && n > 0:
+		return
+	case n == 0 && m > 0:
+		*l = *o
+		return
+	}
+	l.known &= o.known
+	l.solved, l.unsolved, l.unjudged = l.solved+o.solved, l.unsolved+o.unsolved, l.unjudged+o.unjudged
+	if l.known&release.HasSolved == 0 {
+		l.solved, l.unsolved, l.unjudged = 0, 0, l.total()
+	}
+	l.violations, l.transfers, l.slow = l.violations+o.violations, l.transfers+o.transfers, l.slow+o.slow
+	if n+m > 0 {
+		l.costMean = (float64(l.costMean*float64(n)) + float64(o.costMean*float64(m))) / float64(n+m)
+	}
+}
+
+// part draws what is left of a load when each of its requests is kept with
+// chance p: solved, unsolved and unjudged ones are binomial; violations,
+// transfers and slow requests, whose place among them a window does not tell,
+// go with a random choice of as many requests as were kept.
+func (l *load) part(d *dice, p float64) load {
+	if p >= 1 || l.gap {
+		return *l
+	}
+	kept := *l
+	kept.solved = d.binomial(l.solved, p)
+	kept.unsolved = d.binomial(l.unsolved, p)
+	kept.unjudged = d.binomial(l.unjudged, p)
+	n, all := kept.total(), l.total()
+	kept.violations = d.among(l.violations, n, all)
+	kept.transfers = d.among(l.transfers, n, all)
+	kept.slow = d.among(l.slow, n, all)
+	return kept
+}
+
+// less is the rest of a load without a part of it.
+func (l *load) less(part *load) load {
+	rest := *l
+	rest.solved -= part.solved
+	rest.unsolved -= part.unsolved
+	rest.unjudged -= part.unjudged
+	rest.violations -= part.violations
+	rest.transfers -= part.transfers
+	rest.slow -= part.slow
+	return rest
+}
+
+// window is what an arm shows of a load.
+func (l *load) window(t time.Time, span time.Duration, arm release.Arm) release.Window {
+	return release.Window{
+		T: t, Span: span, Arm: arm, Total: l.total(), Judged: l.solved + l.unsolved, Solved: l.solved,
+		Violations: l.violations, Transfers: l.transfers, Slow: l.slow, Known: l.known &^ release.HasCostMean,
+	}
+}
+
+// price draws the mean cost of as many requests as a window has: the mean of n
+// costs with coefficient of variation cv is taken as gamma with shape n/cv^2,
+// which has its mean and variance, and is exact if single costs are gamma.
+func (l *load) price(d *dice, cv float64, w *release.Window) {
+	if cv <= 0 || l.known&release.HasCostMean == 0 || w.Total == 0 || l.costMean <= 0 {
+		return
+	}
+	w.CostMean = l.costMean * d.gamma(float64(w.Total)/(cv*cv))
+	w.Known |= release.HasCostMean
+}
+
+// compare gives a window of the canary what stable did in the same span.
+func compare(canary, stable *release.Window) {
+	if canary.Has(release.HasSolved) {
+		canary.ControlJudged, canary.ControlSolved = stable.Judged, stable.Solved
+		canary.Known |= release.HasControl
+	}
+	if canary.Has(release.HasCostMean) && stable.Has(release.HasCostMean) {
+		canary.Cost = canary.CostMean / stable.CostMean
+		canary.Known |= release.HasCost
+	}
+}

@@ -1,0 +1,4 @@
+package report
+
+// CalibrationYAMLOf writes settings that no measurement made.
+var CalibrationYAMLOf = calibrationYAML
