@@ -105,8 +105,10 @@ func (t *thinner) split(tick *load, weight release.Weight, at time.Time) (canary
 	r := t.r
 	kept := tick.part(t.requests, r.keep(weight))
 	canary = kept.window(at, r.history.tick, release.Canary)
-	if r.known&release.HasCostMean != 0 {
-		kept.price(t.costs, r.o.CostCV, &canary)
+	stableMean := 0.0
+	if r.known&tick.known&release.HasCostMean != 0 && tick.costMean > 0 && canary.Total > 0 {
+		canary.CostMean, stableMean = tick.prices(t.costs, r.o.CostCV, canary.Total)
+		canary.Known |= release.HasCostMean
 	}
 	if weight.Slots >= weight.Ring {
 		if canary.Has(release.HasCostMean) {
@@ -117,8 +119,9 @@ func (t *thinner) split(tick *load, weight release.Weight, at time.Time) (canary
 	}
 	rest := tick.less(&kept)
 	stable = rest.window(at, r.history.tick, release.Stable)
-	if r.known&release.HasCostMean != 0 {
-		rest.price(t.costs, r.o.CostCV, &stable)
+	if stableMean > 0 {
+		stable.CostMean = stableMean
+		stable.Known |= release.HasCostMean
 	}
 	compare(&canary, &stable)
 	return canary, stable

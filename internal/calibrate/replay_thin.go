@@ -13,7 +13,8 @@ type load struct {
 	gap                         bool // nothing is known, not even that nothing came
 	solved, unsolved, unjudged  int64
 	violations, transfers, slow int64
-	costMean                    float64 // USD a request, before chance
+	costMean                    float64 // USD a request
+	costOf                      int64   // requests that the mean is of: those of the recorded window
 }
 
 func (l *load) total() int64 { return l.solved + l.unsolved + l.unjudged }
@@ -40,7 +41,7 @@ func loadOf(w *release.Window) load {
 		l.slow = w.Slow
 	}
 	if l.known&release.HasCostMean != 0 {
-		l.costMean = w.CostMean
+		l.costMean, l.costOf = w.CostMean, w.Total
 	}
 	return l
 }
@@ -63,6 +64,7 @@ func (l *load) join(o *load) {
 	}
 	l.violations, l.transfers, l.slow = l.violations+o.violations, l.transfers+o.transfers, l.slow+o.slow
 	if n+m > 0 {
+		l.costOf += o.costOf
 		l.costMean = (float64(l.costMean*float64(n)) + float64(o.costMean*float64(m))) / float64(n+m)
 	}
 }
@@ -106,15 +108,28 @@ func (l *load) window(t time.Time, span time.Duration, arm release.Arm) release.
 	}
 }
 
-// price draws the mean cost of as many requests as a window has: the mean of n
-// costs with coefficient of variation cv is taken as gamma with shape n/cv^2,
-// which has its mean and variance, and is exact if single costs are gamma.
-func (l *load) price(d *dice, cv float64, w *release.Window) {
-	if cv <= 0 || l.known&release.HasCostMean == 0 || w.Total == 0 || l.costMean <= 0 {
-		return
+// prices are the mean costs of the two arms of a tick. A recorded mean of N
+// costs is no true mean: n of them, chosen at random, have a mean that varies
+// around it by cv^2 (1/n - 1/N), not by cv^2/n, and the others have what is left
+// of the sum (sampling without replacement; Cochran, Sampling Techniques, 2.6).
+// The deviation is drawn as gamma, which has the skew that costs have.
+func (l *load) prices(d *dice, cv float64, kept int64) (canary, stable float64) {
+	n := l.total()
+	mean := l.costMean * d.mean(cv, n, l.costOf)
+	if canary = mean * d.mean(cv, kept, n); kept < n {
+		// What is left of the sum is never quite nothing.
+		canary = min(canary, mean*float64(n)/float64(kept)*0.99)
+		stable = (float64(mean*float64(n)) - float64(canary*float64(kept))) / float64(n-kept)
 	}
-	w.CostMean = l.costMean * d.gamma(float64(w.Total)/(cv*cv))
-	w.Known |= release.HasCostMean
+	return canary, stable
+}
+
+// mean draws the mean of n costs out of all, over the mean of all.
+func (d *dice) mean(cv float64, n, all int64) float64 {
+	if n <= 0 || n >= all || cv <= 0 {
+		return 1
+	}
+	return d.gamma(1 / (cv * cv * (1/float64(n) - 1/float64(all))))
 }
 
 // compare gives a window of the canary what stable did in the same span.

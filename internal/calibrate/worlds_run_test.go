@@ -160,9 +160,9 @@ type outcome struct {
 
 // stepOutcome is one step of it: trips over all weeks, and the delays of drops.
 type stepOutcome struct {
-	set, published               [release.Judged]int64
-	alone, cusum, transfers      int64
-	plain                        int64
+	set, published                 [release.Judged]int64
+	alone, cusum, transfers        int64
+	plain                          int64
 	mid, cold, cusumMid, cusumCold [][]float64 // by drop
 }
 

@@ -404,7 +404,7 @@ func replayColumns(rep *calibrate.Replayed) []stepColumn {
 }
 
 func ifFound(d *calibrate.Detection, p *float64, unit string) string {
-	if d.Found == 0 {
+	if d.Found == 0 || p == nil && d.Found < d.Runs {
 		return "-"
 	}
 	return optional(p, 1, 3, unit)
@@ -417,6 +417,8 @@ func median(d *calibrate.Detection) string {
 		return "not in a day"
 	case d.Found < d.Runs && d.DelayP50 != nil:
 		return fmt.Sprintf("%s min, %d/%d", digits(*d.DelayP50, 3), d.Found, d.Runs)
+	case d.Found < d.Runs:
+		return fmt.Sprintf("%d/%d in a day", d.Found, d.Runs)
 	}
 	return optional(d.DelayP50, 1, 3, " min")
 }
