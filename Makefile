@@ -5,7 +5,7 @@ FUZZTIME    ?= 20s
 SEEDS       ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build check fmt vet lint test scenarios bench fuzz golden cover clean
+.PHONY: help build check fmt vet lint test scenarios stats bench fuzz golden cover clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -31,6 +31,9 @@ test: ## all tests, with the race detector
 scenarios: build ## every built-in scenario, and the seeded budget of healthy-week
 	bin/canaryctl simulate -q $$(bin/canaryctl simulate --list -o names) >/dev/null
 	bin/canaryctl simulate -q healthy-week --runs $(SEEDS)
+
+stats: ## simulated worlds against docs/reference/calibrate-figures.md, minutes; UPDATE=-update rewrites it
+	$(GO) test ./internal/calibrate -run '^TestWorlds' -timeout 30m -stats $(UPDATE)
 
 bench: ## benchmarks: replay, breaker, readers
 	$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -25,9 +25,11 @@ type part struct {
 	watched  time.Duration
 }
 
-func (p *part) take(w *release.Window) {
+// take adds a window; the outcomes of one in an incident are no part of the
+// time's usual course.
+func (p *part) take(w *release.Window, incidents []Gap) {
 	p.requests += w.Total
-	if w.Has(release.HasSolved) {
+	if w.Has(release.HasSolved) && !overlaps(incidents, w.T, w.End()) {
 		p.outcome.X += w.Solved
 		p.outcome.N += w.Judged
 	}
@@ -59,11 +61,12 @@ func (m *measurement) structure() {
 // byClock parts the baseline by hour of the day and by day of the week, both of
 // the zone that labels them.
 func (m *measurement) byClock() (hours [24]part, days [7]part) {
+	incidents := m.flaggedSpans()
 	for i := range m.kept {
 		w := &m.kept[i]
 		at := w.T.In(m.o.Zone)
-		hours[at.Hour()].take(w)
-		days[at.Weekday()].take(w)
+		hours[at.Hour()].take(w, incidents)
+		days[at.Weekday()].take(w, incidents)
 	}
 	for _, s := range m.grid.watched {
 		for from := s.From; from.Before(s.To); {
@@ -122,9 +125,10 @@ func (m *measurement) weeks() {
 	for from := start; !from.Add(week).After(end); from = from.Add(week) {
 		parts = append(parts, part{})
 	}
+	incidents := m.flaggedSpans()
 	for i := range m.kept {
 		if n := int(m.kept[i].T.Sub(start) / week); n < len(parts) {
-			parts[n].take(&m.kept[i])
+			parts[n].take(&m.kept[i], incidents)
 		}
 	}
 	for i := range parts {
@@ -146,13 +150,14 @@ func (m *measurement) halves() {
 	start, end := m.kept[0].T, m.kept[len(m.kept)-1].End()
 	middle := start.Add(end.Sub(start) / 2)
 	var half [2]part
+	incidents := m.flaggedSpans()
 	for i := range m.kept {
 		w := &m.kept[i]
 		h := &half[0]
 		if !w.T.Before(middle) {
 			h = &half[1]
 		}
-		h.take(w)
+		h.take(w, incidents)
 		h.watched += w.Span
 	}
 	if half[0].outcome.N == 0 || half[1].outcome.N == 0 {

@@ -44,15 +44,16 @@ func (w *truth) learn(seed uint64, a amount, cusum bool) (*lesson, error) {
 	ws, base := w.baseline(seed), worldPlan()
 	l := &lesson{}
 	var err error
-	if l.defaults, _, err = calibrated(ws, Options{Plan: base}); err != nil {
-		return nil, err
-	}
 	o := Options{Plan: base}
-	if w.detect != "" {
-		o.DetectDropPP = release.MustRatio(w.detect)
-	}
 	if l.report, l.set, err = calibrated(ws, o); err != nil {
 		return nil, err
+	}
+	l.defaults = l.report
+	if w.detect != "" {
+		o.DetectDropPP = release.MustRatio(w.detect)
+		if l.report, l.set, err = calibrated(ws, o); err != nil {
+			return nil, err
+		}
 	}
 	var shares [release.Judged]float64
 	shares[release.SolveRate] = 1
@@ -243,7 +244,7 @@ func (s *stepOutcome) bad(l *lesson, i int, d *dice, ws []release.Window, rates 
 	}
 }
 
-// simulate runs every baseline of some worlds over the cores: the outcomes by
+// simulateWorlds runs every baseline of some worlds over the cores: the outcomes by
 // world, in the order of the baselines.
 func simulateWorlds(worlds []int, a amount, workers int, progress func(done, total int)) (map[int][]*outcome, error) {
 	all, err := batch.Run(context.Background(), batch.Seeds(0, len(worlds)*a.baselines), workers, func(_ context.Context, seed uint64) (*outcome, error) {

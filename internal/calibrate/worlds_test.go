@@ -32,7 +32,7 @@ func TestWorlds(t *testing.T) {
 		worldsAtLength(t)
 		return
 	}
-	a := amount{baselines: 2, weeks: 6, drops: 6}
+	a := amount{baselines: 1, weeks: 6, drops: 6}
 	by, err := simulateWorlds([]int{0, 1}, a, 0, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -51,7 +51,7 @@ func TestWorlds(t *testing.T) {
 			t.Errorf("%s: the published limit of transfers trips %v a week at 6 a minute, some 70 to 80 are known", truths[world].name, at)
 		}
 	}
-	// Ten cells of 12 weeks each: 12 trips are expected of a budget of 0.1.
+	// Ten cells of 6 weeks each: 6 trips are expected of a budget of 0.1.
 	if alone > 10*0.3 || set > 10*0.3 {
 		t.Errorf("false trips a week, mean over ten steps: %v for the solve rate alone, %v for the set; the budget is 0.1", alone/10, set/10)
 	}
@@ -203,7 +203,7 @@ func TestWorldsAreAsTheySay(t *testing.T) {
 	for i := range truths {
 		w := &truths[i]
 		var squares, products, mean float64
-		const weeks = 20
+		const weeks = 10
 		n := 0
 		for seed := range uint64(weeks) {
 			rates := w.rates(seed)
