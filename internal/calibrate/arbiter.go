@@ -2,7 +2,6 @@ package calibrate
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/canaryctl/canaryctl/internal/ladder"
@@ -131,8 +130,8 @@ func (r *Report) disagreement() {
 	}
 	for i := range r.Steps {
 		st := &r.Steps[i]
-		if st.Pct == grid.Pct && st.ThresholdPP != nil && math.Abs(*grid.RecommendedPP-*st.ThresholdPP) > 1 {
-			r.warn("replay-disagrees", fmt.Sprintf("at %s the replay recommends a fixed drop of %s pp, the formula %s pp", percent(grid.Pct), number(*grid.RecommendedPP), number(sig(*st.ThresholdPP, 3))), "believe the larger of the two")
+		if st.Pct == grid.Pct && st.ThresholdPP != nil && *grid.RecommendedPP-*st.ThresholdPP > 1 {
+			r.warn("replay-disagrees", fmt.Sprintf("at %s a fixed drop keeps the budget in the replay from %s pp on, the formula says %s pp", percent(grid.Pct), number(*grid.RecommendedPP), number(sig(*st.ThresholdPP, 3))), "believe the replay: a larger --tolerable-drop, or the fitted form, which asks for more when the window holds little")
 		}
 	}
 }

@@ -300,3 +300,37 @@ func TestControlKeepsOnlyWhatIsEachArmsOwn(t *testing.T) {
 		t.Errorf("one arm cannot say: %v", *one.Slow.TauControl)
 	}
 }
+
+// A noise of 3.5 points that both arms share drowns a drop of 10 against a
+// fixed baseline, and cancels against stable in the same minutes.
+func TestAgainstStableIsAWayOutOfTheNoise(t *testing.T) {
+	rng := rand.New(rand.NewPCG(9, 9))
+	arm := func(name release.Arm, n int64) []release.Window {
+		return feed(monday, 25*time.Minute, 300, func(i int, w *release.Window) {
+			w.Total, w.Judged, w.Arm = n, n, name
+			w.Solved = int64(distuv.Binomial{N: float64(n), P: 0.85 + 0.05*math.Sin(float64(i)), Src: rng}.Rand())
+		})
+	}
+	both := append(arm(release.Stable, 2000), arm(release.Canary, 500)...)
+	o := Options{Span: 150 * time.Minute, AllowShort: true, Plan: publishedPlan()}
+	fixed := measure(t, both, o)
+	if fixed.Verdict.OK || !warned(fixed, "in-noise") {
+		t.Errorf("against the fixed baseline: %+v", fixed.Verdict)
+	}
+	o.Plan = publishedPlan()
+	for i := range o.Plan.Steps {
+		o.Plan.Steps[i].Limits.AgainstStable = true
+	}
+	r := measure(t, both, o)
+	if !r.Verdict.OK || !warned(r, "no-control") || r.Slow.MinSamples == nil {
+		t.Errorf("against stable: %+v, %+v", r.Verdict, r.Warnings)
+	}
+	ten, whole := step(t, r, 0.1), step(t, r, 1)
+	if ten.Against != "stable" || whole.Against != "baseline" || *ten.ThresholdPP >= *step(t, fixed, 0.1).ThresholdPP {
+		t.Errorf("10 %%: %+v; 100 %%: %+v", ten, whole)
+	}
+	// sigma_d^2 = p q (1/n + s/(n (1-s))) + 2 tau_control^2
+	p, n := r.Slow.SolveBaseline, float64(*ten.NWindow)
+	want := math.Sqrt(p*(1-p)*(1/n+0.1/(n*0.9)) + 2**r.Slow.TauControl**r.Slow.TauControl)
+	near(t, "sigma of the difference", ten.Sigma, want, 0.02*want)
+}

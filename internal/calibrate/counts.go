@@ -27,9 +27,9 @@ func (m *measurement) figures() {
 	r.Transfers = m.rate(release.HasTransfers, func(w *release.Window) int64 { return w.Transfers })
 	m.latency()
 	m.cost()
-	r.partly("violations", r.Violations.Requests)
-	r.partly("transfers", r.Transfers.Requests)
-	r.partly("cost", r.Cost.Requests)
+	m.partly("violations", r.Violations.Requests)
+	m.partly("transfers", r.Transfers.Requests)
+	m.partly("costs", r.Cost.Requests)
 }
 
 // fastSpan is the span over which counts are held, by the first step's limits.

@@ -8,9 +8,13 @@ import (
 )
 
 // partly warns where a figure covers only some of the requests.
-func (r *Report) partly(name string, requests int64) {
-	if requests > 0 && requests < r.Totals.Total {
-		r.warn("partial-figure", fmt.Sprintf("%s are known for %d of %d requests only", name, requests, r.Totals.Total), "")
+func (m *measurement) partly(name string, requests int64) {
+	var kept int64
+	for i := range m.kept {
+		kept += m.kept[i].Total
+	}
+	if requests > 0 && requests < kept {
+		m.r.warn("partial-figure", fmt.Sprintf("%s are known for %d of %d requests only", name, requests, kept), "")
 	}
 }
 
@@ -96,15 +100,22 @@ func (m *measurement) judge() {
 		}
 		return
 	}
-	floor := 100 * *s.Z * *s.Tau // what no traffic gets below
+	if s.Z == nil { // no whole window has a rate: only under AllowShort
+		return
+	}
+	tau := m.floor()
+	floor := 100 * *s.Z * tau // what no traffic gets below
 	switch {
 	case m.o.AskedFor && floor > s.TolerableDropPP:
-		m.fail("in-noise", fmt.Sprintf("the asked-for drop of %s pp lies inside the noise: at any traffic %.2f pp are noise (%s sigma of %.2f pp)", number(s.TolerableDropPP), floor, number(*s.Z), 100**s.Tau), threeWaysOut)
+		m.fail("in-noise", fmt.Sprintf("the asked-for drop of %s pp lies inside the noise: at any traffic %.2f pp are noise (%s sigma of %.2f pp)", number(s.TolerableDropPP), floor, number(*s.Z), 100*tau), threeWaysOut)
 	case floor >= s.DetectDropPP:
-		m.fail("in-noise", fmt.Sprintf("a drop of %s pp lies inside the noise: at any traffic %.2f pp are noise (%s sigma of %.2f pp); the noise may be %.2f pp at most", number(s.DetectDropPP), floor, number(*s.Z), 100**s.Tau, 100**s.TauMax), threeWaysOut)
+		m.fail("in-noise", fmt.Sprintf("a drop of %s pp lies inside the noise: at any traffic %.2f pp are noise (%s sigma of %.2f pp); the noise may be %.2f pp at most", number(s.DetectDropPP), floor, number(*s.Z), 100*tau, 100**s.TauMax), threeWaysOut)
 	}
 	if r.Verdict.OK {
 		m.unjudgeable()
+	}
+	if whole := 100 * *s.Z * *s.Tau; floor < s.DetectDropPP && whole >= s.DetectDropPP {
+		r.warn("no-control", fmt.Sprintf("at 100 %% there is no stable to compare with: %.2f pp are noise there, and a drop of %s pp is not found", whole, number(s.DetectDropPP)), "let the step before the last hold for longer; what it does not find, nothing will")
 	}
 }
 

@@ -124,7 +124,9 @@ var (
 
 // curve sums up the grid.
 func (r *Replay) curve(runs []*ReplayRun) *Grid {
-	g := &Grid{Pct: r.plan.Steps[r.o.GridStep].Weight.Share(), Points: []GridPoint{}}
+	// Of fewer weeks than three false trips are allowed in, none seen is no proof.
+	enough := float64(len(runs))*r.o.PerWeek >= 3
+	g := &Grid{Pct: r.plan.Steps[r.o.GridStep].Weight.Share(), Points: []GridPoint{}, Enough: enough}
 	for i := range r.grid {
 		n := int64(0)
 		for _, run := range runs {
@@ -137,7 +139,7 @@ func (r *Replay) curve(runs []*ReplayRun) *Grid {
 			point.DelayP50, point.DelayP90, point.Missed = d.DelayP50, d.DelayP90, d.Runs-d.Found
 		}
 		tolerable := r.o.TolerableDropPP.IsZero() || r.o.TolerableDropPP.Compare(r.grid[i].pp.Num, r.grid[i].pp.Den) >= 0
-		if g.RecommendedPP == nil && tolerable && float64(n) <= r.o.PerWeek*float64(len(runs)) {
+		if g.RecommendedPP == nil && enough && tolerable && float64(n) <= r.o.PerWeek*float64(len(runs)) {
 			g.RecommendedPP = new(point.ThresholdPP)
 		}
 		g.Points = append(g.Points, point)

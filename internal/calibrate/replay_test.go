@@ -561,16 +561,20 @@ func TestTheGridIsWhatEachThresholdAloneWouldDo(t *testing.T) {
 // TestTheRecommendedThresholdKeepsTheBudget and is the least that does.
 func TestTheRecommendedThresholdKeepsTheBudget(t *testing.T) {
 	o := usual
-	o.GridStep, o.PerWeek, o.PlainDropPP, o.PlainMinSamples = 0, 0.1, release.MustRatio("5"), 200
+	o.GridStep, o.PerWeek, o.PlainDropPP, o.PlainMinSamples = 0, 0.2, release.MustRatio("5"), 200
 	r := replayOf(t, steadyWorld{perMin: 1000, span: time.Minute, days: 7}.windows(), lone(1, "0.8", 200), o)
-	out := r.Merge(runs(t, r, 20))
+	weeks := runs(t, r, 20)
+	if few := r.Merge(weeks[:14]).Grid; few.Enough || few.RecommendedPP != nil {
+		t.Errorf("14 weeks are too few to see 0.2 a week: %v", few.RecommendedPP)
+	}
+	out := r.Merge(weeks)
 	g := out.Grid
 	if g == nil || g.RecommendedPP == nil || g.Pct != 0.01 {
 		t.Fatalf("grid %+v", g)
 	}
 	for i := range g.Points {
 		p := &g.Points[i]
-		if keeps := p.PerWeek.Count <= 2; p.ThresholdPP >= 5 && keeps {
+		if keeps := p.PerWeek.Count <= 4; p.ThresholdPP >= 5 && keeps {
 			if *g.RecommendedPP != p.ThresholdPP {
 				t.Errorf("recommended %v, the least that keeps the budget is %v", *g.RecommendedPP, p.ThresholdPP)
 			}

@@ -260,6 +260,7 @@ type Step struct {
 	RateP10     *float64            `json:"rate_p10"` // canary requests a minute
 	RateP50     *float64            `json:"rate_p50"`
 	NWindow     *int64              `json:"n_window"` // judged requests in the live window at rate_p10
+	Against     string              `json:"against"`  // baseline, or stable in the same windows; "" where nothing is judged
 	Sigma       *float64            `json:"sigma"`    // of a rate over so many
 	Gamma       *float64            `json:"gamma"`    // its skew
 	ZCF         *float64            `json:"z_cf"`     // multiplier with skew
@@ -382,8 +383,10 @@ type ReplayedRelease struct {
 type Grid struct {
 	Pct    float64     `json:"pct"`
 	Points []GridPoint `json:"points"`
-	// Recommended is the smallest threshold at or above the tolerable drop that
-	// keeps the budget; nil if none does.
+	// Enough says that there are weeks enough to see whether the budget is kept.
+	Enough bool `json:"enough_weeks"`
+	// RecommendedPP is the smallest threshold at or above the tolerable drop that
+	// keeps the budget; nil if none does, or too few weeks were replayed.
 	RecommendedPP *float64 `json:"recommended_pp"`
 }
 

@@ -146,7 +146,7 @@ func (m *measurement) fitted() {
 	s.Alpha = sig(stats.OneSided(z), 6)
 	s.TauMax = figure(s.DetectDropPP/100/z, 6)
 	m.control()
-	n, ok := stats.DetectSamples(s.SolveBaseline, s.DetectDropPP/100, stats.Sigmas(gateAlpha), m.o.Power, *s.Tau)
+	n, ok := stats.DetectSamples(s.SolveBaseline, s.DetectDropPP/100, stats.Sigmas(gateAlpha), m.o.Power, m.floor())
 	if !ok || s.DetectDropPP/100 >= s.SolveBaseline {
 		return
 	}
@@ -157,4 +157,29 @@ func (m *measurement) fitted() {
 	if r := m.r.Traffic.JudgedP10; r != nil && *r > 0 {
 		s.SMinPct = figure(100*float64(n)/(*r*m.o.Live.Minutes()), 4)
 	}
+}
+
+// floor is the noise that no traffic shrinks at the steps that are climbed:
+// against stable, where all of them are compared with it, what each arm's own
+// is; the last step, at the whole traffic, has no stable.
+func (m *measurement) floor() float64 {
+	tau := *m.r.Slow.Tau
+	if m.o.Plan == nil {
+		return tau
+	}
+	against := 0
+	for i := range m.o.Plan.Steps {
+		step := &m.o.Plan.Steps[i]
+		if step.Weight.Slots == step.Weight.Ring {
+			continue
+		}
+		if !m.controlled(step) {
+			return tau
+		}
+		against++
+	}
+	if against > 0 {
+		return math.Sqrt2 * *m.r.Slow.TauControl
+	}
+	return tau
 }

@@ -46,49 +46,84 @@ func times(x *float64, by float64) *float64 {
 func (m *measurement) slowStep(step *ladder.Step, out *Step, l *limitsOf) {
 	s := &m.r.Slow
 	perMin := times(m.r.Traffic.JudgedP10, out.Pct)
-	if perMin == nil || s.Z == nil {
+	if perMin == nil || s.SolveBaseline == 0 {
 		return
 	}
 	n := int64(math.Floor(*perMin*step.Limits.SlowSpan.Minutes() + 1e-9))
-	out.NWindow = &n
-	m.threshold(out, n)
-	m.holds(step, out, *perMin)
+	out.NWindow, out.Against = &n, "baseline"
+	if m.controlled(step) {
+		out.Against = string(release.Stable)
+	}
+	switch {
+	case s.Z != nil:
+		m.threshold(step, out, n)
+		m.holds(step, out, *perMin)
+	case m.o.K > 0:
+		out.ThresholdPP = figure(s.ThresholdPP, 4)
+		out.MDE80PP = figure(100*stats.SmallestDrop(s.SolveBaseline, s.ThresholdPP/100, m.o.Power, n, m.spread[m.live.span].tau), 4)
+	}
 	if s.MinSamples == nil || *perMin <= 0 {
 		return
 	}
 	out.CanJudge = n >= *s.MinSamples
 	wait := stats.WaitForSamples(*s.MinSamples, *perMin, waitConfidence)
 	out.WaitP95Min = figure(wait, 1)
-	m.reach(step, out, l, wait)
+	if s.Z != nil {
+		m.reach(step, out, l, wait)
+	}
+}
+
+// controlled reports whether a step is compared with stable in the same
+// windows, and how far their own noise takes the two apart is known. At the
+// whole traffic there is no stable.
+func (m *measurement) controlled(step *ladder.Step) bool {
+	return step.Limits.AgainstStable && m.r.Slow.TauControl != nil && step.Weight.Slots < step.Weight.Ring
+}
+
+// noise returns what a step's solve rate is held against: the noise that no
+// traffic shrinks, and as how many judged requests n of them count. Against
+// stable each arm brings its own noise, and stable's chance adds to the
+// canary's: 1/n + 1/m = 1/(n (1-s)) for a share s.
+func (m *measurement) noise(step *ladder.Step, n int64) (tau float64, effective int64) {
+	if m.controlled(step) {
+		return math.Sqrt2 * *m.r.Slow.TauControl, int64(float64(n) * (1 - step.Weight.Share()))
+	}
+	return *m.r.Slow.Tau, n
 }
 
 // threshold is what trips at a step whose window holds n judged requests.
-func (m *measurement) threshold(out *Step, n int64) {
+func (m *measurement) threshold(step *ladder.Step, out *Step, n int64) {
 	s := &m.r.Slow
-	if n < 1 {
+	tau, effective := m.noise(step, n)
+	if effective < 1 {
 		return
 	}
-	sigma := stats.NoiseSigma(s.SolveBaseline, n, *s.Tau, *s.SE)
-	z := stats.SkewMultiplier(*s.Z, s.SolveBaseline, n, sigma)
-	if s.Tail == "exact" {
-		z = m.exactDrop(n) / sigma
+	p, q := s.SolveBaseline, 1-s.SolveBaseline
+	sigma, z := stats.NoiseSigma(p, effective, tau, 0), *s.Z
+	if !m.controlled(step) {
+		sigma = stats.NoiseSigma(p, n, tau, *s.SE)
+		z = stats.SkewMultiplier(*s.Z, p, n, sigma)
+		out.Gamma = figure((p-q)*p*q/(float64(n)*float64(n)*sigma*sigma*sigma), 6)
+		if s.Tail == "exact" {
+			z = m.exactDrop(n) / sigma
+		}
 	}
 	t := math.Max(s.TolerableDropPP/100, z*sigma)
 	out.Sigma, out.ZCF, out.ThresholdPP = figure(sigma, 6), figure(z, 4), figure(100*t, 4)
-	p, q := s.SolveBaseline, 1-s.SolveBaseline
-	out.Gamma = figure((p-q)*p*q/(float64(n)*float64(n)*sigma*sigma*sigma), 6)
-	out.MDE80PP = figure(100*stats.SmallestDrop(p, t, m.o.Power, n, *s.Tau), 4)
-	p0, errP := release.ParseRatio(number(p))
-	drop, errD := release.ParseRatio(number(round(t, 6)))
-	if errP != nil || errD != nil {
+	out.MDE80PP = figure(100*stats.SmallestDrop(p, t, m.o.Power, effective, tau), 4)
+	m.samplesFor(out, t)
+}
+
+// samplesFor is how many requests a fixed drop of t would need: for chance to
+// stay below it, and for the drop to be found to go past it.
+func (m *measurement) samplesFor(out *Step, t float64) {
+	s, x := &m.r.Slow, &exact{}
+	p0, drop, detect := x.ratio(number(s.SolveBaseline)), x.ratio(number(round(t, 6))), x.ratio(number(s.DetectDropPP)+"e-2")
+	if x.err != nil {
 		return
 	}
 	if n, err := stats.MinSamples(p0, drop, s.Alpha); err == nil {
 		out.NNoise = &n
-	}
-	detect, err := release.ParseRatio(number(s.DetectDropPP) + "e-2")
-	if err != nil {
-		return
 	}
 	if n, err := stats.ExactPowerSamples(p0, drop, detect, m.o.Power); err == nil {
 		out.NPower = &n
@@ -110,12 +145,16 @@ func (m *measurement) exactDrop(n int64) float64 {
 func (m *measurement) holds(step *ladder.Step, out *Step, perMin float64) {
 	s := &m.r.Slow
 	sp := m.spread[m.live.span]
+	tau, _ := m.noise(step, 0)
+	if m.controlled(step) {
+		perMin *= 1 - step.Weight.Share()
+	}
 	for _, drop := range []float64{s.TolerableDropPP, s.DetectDropPP} {
 		out.HoldMin[number(drop)] = nil
 		if perMin <= 0 || drop/100 >= s.SolveBaseline {
 			continue
 		}
-		minutes := stats.HoldTime(s.SolveBaseline, drop/100, perMin, *s.Tau, step.Limits.SlowSpan.Minutes(), sp.inflation, stats.Sigmas(gateAlpha), m.o.Power)
+		minutes := stats.HoldTime(s.SolveBaseline, drop/100, perMin, tau, step.Limits.SlowSpan.Minutes(), sp.inflation, stats.Sigmas(gateAlpha), m.o.Power)
 		out.HoldMin[number(drop)] = figure(math.Ceil(minutes), 0)
 	}
 }
@@ -131,7 +170,7 @@ func (m *measurement) reach(step *ladder.Step, out *Step, l *limitsOf, waitMin f
 		return
 	case CusumJudge:
 		l.cusum = m.cusumLimit(out)
-		out.CusumLimit = &l.cusum
+		out.CusumLimit = new(l.cusum)
 		return
 	}
 	if need := minutes(math.Ceil(waitMin)); !out.CanJudge && need > step.Limits.SlowSpan {

@@ -112,8 +112,12 @@ func (t *calibrationText) solveRate() {
 		t.line("solve rate", "not in the input")
 		return
 	}
-	t.line("solve rate", "%s, give or take %s: %s of %s; by window mean %s, median %s",
-		optional(c.P0, 100, 6, " %"), optional(c.P0SE, 100, 2, " pp"), thousands(r.Totals.Solved), thousands(r.Totals.Judged),
+	of := fmt.Sprintf("%s of %s", thousands(r.Totals.Solved), thousands(r.Totals.Judged))
+	if len(r.Excluded) > 0 {
+		of += ", less what is excluded"
+	}
+	t.line("solve rate", "%s, give or take %s: %s; by window mean %s, median %s",
+		optional(c.P0, 100, 6, " %"), optional(c.P0SE, 100, 2, " pp"), of,
 		optional(c.Mean, 100, 6, " %"), optional(c.Median, 100, 6, " %"))
 }
 

@@ -238,6 +238,8 @@ func delaySection(r *calibrate.Report) section {
 		" drawn from this baseline, at "+share(r.Replay.Grid.Pct)+" of the traffic.")
 	if p := r.Replay.Grid.RecommendedPP; p != nil {
 		s.Words = append(s.Words, "Recommended: "+decimal(*p, 4)+" pp, the smallest threshold from the tolerable drop on that keeps the budget.")
+	} else if !r.Replay.Grid.Enough {
+		s.Words = append(s.Words, "Recommended: none. Too few weeks were replayed to see whether the budget is kept.")
 	} else {
 		s.Words = append(s.Words, "Recommended: none. No threshold from the tolerable drop on keeps the budget.")
 	}

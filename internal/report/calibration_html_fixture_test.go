@@ -155,7 +155,7 @@ func replayed(r *calibrate.Report) *calibrate.Replayed {
 		}
 		out.Steps = append(out.Steps, step)
 	}
-	out.Grid = &calibrate.Grid{Pct: 0.1, RecommendedPP: new(9.5)}
+	out.Grid = &calibrate.Grid{Pct: 0.1, Enough: true, RecommendedPP: new(9.5)}
 	for t := 1.0; t <= 25; t += 0.5 {
 		p := calibrate.GridPoint{ThresholdPP: t, PerWeek: estimate(int64(200 * 90 * math.Exp(-t*t/12))), DropPP: 10}
 		if t <= 16 {

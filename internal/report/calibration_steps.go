@@ -29,7 +29,8 @@ func (t *calibrationText) steps() {
 		return
 	}
 	t.b.WriteString("\n")
-	t.legend(t.table(t.stepColumns(), len(r.Steps)))
+	cols := t.stepColumns()
+	t.legend(cols, t.table(cols, len(r.Steps)))
 	t.b.WriteString("\n")
 }
 
@@ -45,14 +46,21 @@ func (t *calibrationText) stepColumns() []stepColumn {
 	cols := []stepColumn{
 		{"step", func(i int) string { return percent(steps[i].Pct, 4) }, 0},
 		{"in " + t.liveSpan(), func(i int) string { return count(steps[i].NWindow) }, 0},
-		{"sigma", func(i int) string { return pp(steps[i].Sigma, 100) }, 4},
-		{"trips at", func(i int) string { return pp(steps[i].ThresholdPP, 1) }, 0},
-		{"catches", func(i int) string { return pp(steps[i].MDE80PP, 1) }, 1},
-		{"judged", func(i int) string { return judged(&steps[i]) }, 0},
-		{"wait", func(i int) string { return minutes(i, steps[i].WaitP95Min) }, 2},
 	}
+	if t.r.Meta.Rule != "plain" {
+		cols = append(cols, stepColumn{"sigma", func(i int) string { return pp(steps[i].Sigma, 100) }, 4})
+	}
+	if steps[0].CusumLimit != nil {
+		cols = append(cols, stepColumn{"limit of the sum", func(i int) string { return optional(steps[i].CusumLimit, 1, 4, "") }, 0})
+	} else {
+		cols = append(cols,
+			stepColumn{"trips at", func(i int) string { return pp(steps[i].ThresholdPP, 1) }, 0},
+			stepColumn{"catches", func(i int) string { return pp(steps[i].MDE80PP, 1) }, 1},
+			stepColumn{"judged", func(i int) string { return judged(&steps[i]) }, 0})
+	}
+	cols = append(cols, stepColumn{"wait", func(i int) string { return minutes(i, steps[i].WaitP95Min) }, 2})
 	for n, drop := range []float64{s.TolerableDropPP, s.DetectDropPP} {
-		if n == 1 && drop == s.TolerableDropPP {
+		if t.r.Meta.Rule == "plain" || n == 1 && drop == s.TolerableDropPP {
 			break
 		}
 		key := strconv.FormatFloat(drop, 'f', -1, 64)
@@ -157,17 +165,21 @@ func (t *calibrationText) cell(c *stepColumn, row, rows int) {
 }
 
 // legend says what the columns mean that do not say it themselves.
-func (t *calibrationText) legend(dropped []string) {
+func (t *calibrationText) legend(cols []stepColumn, dropped []string) {
 	r, s := t.r, &t.r.Slow
-	parts := []string{fmt.Sprintf("in %s: judged requests at the traffic's tenth percentile", t.liveSpan()), "trips at: a drop of so much"}
-	if !slices.Contains(dropped, "catches") {
-		parts = append(parts, "catches: the least likely seen in one look")
+	parts := []string{fmt.Sprintf("in %s: judged requests at the traffic's tenth percentile", t.liveSpan())}
+	shown := func(head string) bool {
+		return slices.ContainsFunc(cols, func(c stepColumn) bool {
+			return strings.HasPrefix(c.head, head) && !slices.Contains(dropped, c.head)
+		})
 	}
-	if s.MinSamples != nil && !slices.Contains(dropped, "wait") {
-		parts = append(parts, fmt.Sprintf("wait: for %s judged (min_samples), 95 %% sure", thousands(*s.MinSamples)))
-	}
-	if !slices.ContainsFunc(dropped, func(head string) bool { return strings.HasPrefix(head, "hold") }) {
-		parts = append(parts, "hold: until the gate tells such a drop")
+	for _, explain := range []struct{ head, text string }{
+		{"trips at", "a drop of so much"}, {"catches", "the least likely seen in one look"},
+		{"limit of the sum", "of log likelihood ratios"}, {"wait", waitText(s)}, {"hold", "until the gate tells such a drop"},
+	} {
+		if explain.text != "" && shown(explain.head) {
+			parts = append(parts, explain.head+": "+explain.text)
+		}
 	}
 	if slices.ContainsFunc(r.Steps, func(st calibrate.Step) bool { return !st.CanJudge && st.SpanMaxMin != nil }) {
 		parts = append(parts, "stretched: by slow_window_max_min")
@@ -186,6 +198,13 @@ func (t *calibrationText) legend(dropped []string) {
 		}
 		t.hang("  "+smallest, 2)
 	}
+}
+
+func waitText(s *calibrate.Slow) string {
+	if s.MinSamples == nil {
+		return ""
+	}
+	return fmt.Sprintf("for %s judged (min_samples), 95 %% sure", thousands(*s.MinSamples))
 }
 
 // fastLayer says what the other signals' limits are, step by step where they
@@ -271,7 +290,11 @@ func (t *calibrationText) p99() {
 	}
 	text = joined(text, plain(p.Method))
 	if p.Judge == "count" && p.Slow.Rate != nil {
-		text += fmt.Sprintf("; slower than %s are counted: %s%s", optional(p.SlowMS, 1, 6, " ms"), rateText(&p.Slow),
+		above := "slow ones, as the input has them,"
+		if p.SlowMS != nil {
+			above = "slower than " + digits(*p.SlowMS, 6) + " ms"
+		}
+		text += fmt.Sprintf("; %s are counted: %s%s", above, rateText(&p.Slow),
 			t.limitsText(func(s *calibrate.Step) *calibrate.Count { return s.Slow }))
 	} else if p.Judge != "" {
 		text += "; judged by each window's p99"
@@ -356,7 +379,9 @@ func (t *calibrationText) replay() {
 	}
 	if g := rep.Grid; g != nil {
 		text := "no fixed threshold keeps the budget"
-		if g.RecommendedPP != nil {
+		if !g.Enough {
+			text = "too few weeks to say which fixed threshold keeps the budget"
+		} else if g.RecommendedPP != nil {
 			text = fmt.Sprintf("the smallest fixed threshold that keeps the budget is %s pp", digits(*g.RecommendedPP, 3))
 		}
 		t.line("", "at %s %s", percent(g.Pct, 4), text)

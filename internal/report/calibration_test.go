@@ -103,7 +103,7 @@ func fullReplay() *calibrate.Replayed {
 	r := &calibrate.Replayed{
 		Weeks: 200, BlockMin: 360, Seed: 1, JointPerWeek: calibrate.Estimate{Count: 26, Rate: 0.13, Lower: 0.0849, Upper: 0.19}, DocPerWeek: calibrate.Estimate{Count: 1080, Rate: 5.4, Lower: 5.08, Upper: 5.73},
 		Release: calibrate.ReplayedRelease{Runs: 1000, RolledBack: calibrate.Estimate{Count: 4, Rate: 0.004, Lower: 0.00109, Upper: 0.0102}, Completed: 990},
-		Grid:    &calibrate.Grid{Pct: 0.1, RecommendedPP: new(11.5)},
+		Grid:    &calibrate.Grid{Pct: 0.1, Enough: true, RecommendedPP: new(11.5)},
 	}
 	for i, pct := range []float64{0.01, 0.05, 0.1, 0.3, 1} {
 		s := calibrate.ReplayedStep{Pct: pct, PerWeek: calibrate.Estimate{Upper: 0.015}, BySignal: map[string]calibrate.Estimate{"solve_rate": {Upper: 0.015}, "violations": {Upper: 0.015}}, Drops: []calibrate.Detection{
