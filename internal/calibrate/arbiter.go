@@ -2,12 +2,20 @@ package calibrate
 
 import (
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/stats"
 )
+
+// Replayable reports whether there are limits to replay: a rule that could not
+// be derived would leave the file's own, which nobody asked about.
+func (r *Report) Replayable() bool {
+	return r.Slow.SolveBaseline > 0 && r.Slow.MinSamples != nil && len(r.Steps) > 0 && (r.Slow.Z != nil || r.Meta.Rule == "plain")
+}
 
 // Replayer returns the replay of this report's own limits over the baseline it
 // was measured on, incidents left out: those the breaker shall find.
@@ -62,50 +70,115 @@ func (r *Report) gridStep() int {
 }
 
 const (
-	// raise is by how many sigmas the multiplier is raised at a time, and
-	// maxRaise by how many in all: what 2 sigmas more do not mend is no noise.
-	raise    = 0.25
-	maxRaise = 2.0
+	// raise is by how many sigmas the multiplier is raised at a time; counts are
+	// raised by a tenth and at least one, cost_min_samples by half.
+	raise = 0.25
+	// maxRaises is how often: what that does not mend is no noise.
+	maxRaises = 8
 )
 
-// Raise holds the false trips of the solve rate, of each step in each replayed
-// week, against the budget. Where a step has certainly more (its lower 95 %
-// limit), the formulas are wrong about this service and the larger threshold is
-// used: the multiplier is raised a little, and Raise reports that the weeks are
-// to be replayed again. A cumulative sum has its limit from the weeks
-// themselves.
-func (r *Report) Raise(trips [][]int64) bool {
-	s := &r.Slow
-	if s.Z == nil || r.Meta.Judge == string(CusumJudge) || s.Raised >= maxRaise || len(trips) == 0 {
+// Raise holds the false trips of each step, signal and replayed week against
+// the budget. Where a signal has certainly more than its share at some step
+// (the lower 95 % limit), the formulas are wrong about this service and the
+// larger limit is used: it is raised a little, and Raise reports that the weeks
+// are to be replayed again. A cumulative sum has its limit from the weeks
+// themselves. It never lowers a limit: what one baseline did not show is not
+// known to be absent.
+func (r *Report) Raise(trips [][][release.Judged]int64) bool {
+	if r.raise == nil || r.Meta.Rule != "budget" || len(trips) == 0 {
 		return false
 	}
-	budget := r.Meta.Budget.PerWeek * r.Meta.Budget.Shares[release.SolveRate.String()]
+	over, any := make([][release.Judged]bool, len(r.Steps)), false
 	for i := range r.Steps {
-		var n int64
-		for _, week := range trips {
-			n += week[i]
-		}
-		if lower, _ := stats.Garwood(n, float64(len(trips)), 0.95); lower > budget {
-			r.again(s.Raised + raise)
-			return true
+		for s := range over[i] {
+			signal := release.Signal(s)
+			var n int64
+			for _, week := range trips {
+				n += week[i][s]
+			}
+			lower, _ := stats.Garwood(n, float64(len(trips)), 0.95)
+			over[i][s] = lower > r.Meta.Budget.PerWeek*r.Meta.Budget.Shares[signal.String()] && r.raisable(i, signal)
+			any = any || over[i][s]
 		}
 	}
-	return false
+	if any {
+		r.raise(over)
+	}
+	return any
 }
 
-// again derives multiplier, steps and verdict anew.
-func (m *measurement) again(by float64) {
-	r := m.r
-	r.Slow.Raised = by
-	r.Steps, r.limits = []Step{}, nil
+// raisable reports whether a signal has a limit at a step that was derived
+// here and has not been raised too often.
+func (r *Report) raisable(step int, signal release.Signal) bool {
+	l := &r.limits[step]
+	switch signal {
+	case release.Violations:
+		return l.violations != nil && l.raised[signal] < maxRaises
+	case release.Transfers:
+		return l.transfers != nil && l.raised[signal] < maxRaises
+	case release.P99:
+		return l.slow != nil && l.raised[signal] < maxRaises
+	case release.Cost:
+		return l.costSamples > 0 && l.raised[signal] < maxRaises
+	}
+	return r.Slow.Z != nil && r.Slow.MinSamples != nil && r.Meta.Judge != string(CusumJudge) && r.Slow.Raised < raise*maxRaises
+}
+
+// raised is how often the replay has raised a signal's limit at a step.
+func (m *measurement) raised(signal release.Signal, step int) int {
+	if step >= len(m.more[signal]) {
+		return 0
+	}
+	return m.more[signal][step]
+}
+
+// raise derives multiplier, steps and verdict anew with larger limits where
+// they were passed too often.
+func (m *measurement) raise(over [][release.Judged]bool) {
+	r, slow := m.r, false
+	for i := range over {
+		for s := range over[i] {
+			if len(m.more[s]) == 0 {
+				m.more[s] = make([]int, len(over))
+			}
+			if over[i][s] && release.Signal(s) != release.SolveRate {
+				m.more[s][i]++
+			}
+		}
+		slow = slow || over[i][release.SolveRate]
+	}
+	if slow {
+		r.Slow.Raised += raise
+	}
 	r.Warnings = slices.DeleteFunc(r.Warnings, func(w Warning) bool {
 		return slices.Contains(r.Verdict.Reasons, w.Code) || w.Code == raisedCode
 	})
+	r.Steps, r.limits = []Step{}, nil
 	m.fitted()
 	m.steps()
 	m.judge()
-	r.warn(raisedCode, fmt.Sprintf("by the formula %s sigma would do; replayed, they trip a healthy canary more often than allowed, and %s are used", number(round(*r.Slow.Z-by, 3)), number(*r.Slow.Z)),
-		"the noise is not what the formula assumes: its tail is longer, or it hangs together for longer; see the incidents and the hours")
+	r.warn(raisedCode, "replayed, the limits of the formulas trip a healthy canary more often than allowed; larger ones are used: "+m.whatWasRaised(),
+		"the noise is not what the formulas assume: its tail is longer, or it hangs together for longer; see the incidents and the hours")
+}
+
+// whatWasRaised lists the signals, and the multiplier by how much.
+func (m *measurement) whatWasRaised() string {
+	var parts []string
+	if by := m.r.Slow.Raised; by > 0 {
+		parts = append(parts, fmt.Sprintf("%s sigma in place of %s", number(*m.r.Slow.Z), number(round(*m.r.Slow.Z-by, 3))))
+	}
+	for s := range m.more {
+		var steps []string
+		for i, n := range m.more[s] {
+			if n > 0 {
+				steps = append(steps, percent(m.r.Steps[i].Pct))
+			}
+		}
+		if len(steps) > 0 {
+			parts = append(parts, fmt.Sprintf("%s at %s", release.Signal(s), strings.Join(steps, ", ")))
+		}
+	}
+	return strings.Join(parts, "; ")
 }
 
 const raisedCode = "replay-raised"
@@ -117,10 +190,25 @@ func (r *Report) Take(found *Replayed) {
 	r.disagreement()
 }
 
+// releases warns of whole ladders that are rolled back falsely more often than
+// their time and the budget explain: gates are no part of the budget.
+func (r *Report) releases() {
+	hours := 0.0
+	for i := range r.base.Steps {
+		hours += r.base.Steps[i].MinHold.Hours()
+	}
+	expected := -math.Expm1(-r.Meta.Budget.PerWeek * hours / (7 * 24))
+	if b := r.Replay.Release.RolledBack; b.Lower > math.Max(2*expected, 0.02) {
+		r.warn("releases-fail", fmt.Sprintf("replayed, %s of healthy releases are rolled back (95 %%: %s to %s)", percent(b.Rate), percent(b.Lower), percent(b.Upper)),
+			"where no signal trips so often it is a gate that fails: see what the whole step's figures are held against, and simulate the baseline with this configuration")
+	}
+}
+
 // disagreement says where the replay contradicts the formulas.
 func (r *Report) disagreement() {
 	joint, budget := r.Replay.JointPerWeek, r.Meta.Budget.PerWeek
-	if joint.Lower > budget && r.Meta.Rule == "budget" {
+	r.releases()
+	if joint.Lower > budget {
 		r.warn("over-budget", fmt.Sprintf("replayed, a healthy canary trips %s times a week (95 %%: %s to %s), more than the budget of %s", number(sig(joint.Rate, 2)), number(sig(joint.Lower, 2)), number(sig(joint.Upper, 2)), number(budget)),
 			"the noise is not what the formulas assume; look at by_signal, the hours and the incidents")
 	}

@@ -76,7 +76,9 @@ func TestNoiseIsMatchedToTheLiveWindow(t *testing.T) {
 	near(t, "tau of ten minutes", r.Dispersion["10m"].TauUsed, 0.02, 0.002)
 	near(t, "tau of the live window", r.Slow.Tau, 0.0119, 0.001)
 	near(t, "multiplier for 0.1 a week", r.Slow.Z, 4.024, 0.001)
-	for pct, want := range map[float64]float64{0.01: 32.4, 0.05: 13.2, 0.1: 9.7, 0.3: 6.9} {
+	// 13.2, 9.7 and 6.9 by the binomial's skew alone, and what noise adds to it;
+	// at 1 %, from min_samples on.
+	for pct, want := range map[float64]float64{0.01: 11.4, 0.05: 14.0, 0.1: 10.4, 0.3: 7.2} {
 		near(t, "threshold in points", step(t, r, pct).ThresholdPP, want, 0.05*want)
 	}
 	if s := step(t, r, 0.01); s.CanJudge || s.SpanMaxMin == nil || *s.SpanMaxMin < 100 {
@@ -265,7 +267,7 @@ func TestPlanHasTheSettingsInIt(t *testing.T) {
 		if st.Transfers.PerWeek > 0.1*r.Meta.Budget.Shares["transfers"] {
 			t.Errorf("step %d: transfers alone trip %v a week", i+1, st.Transfers.PerWeek)
 		}
-		if l.Noise.Z != *r.Slow.Z || l.MinSamples != *r.Slow.MinSamples || l.SolveFloor.Float64() != r.Slow.SolveBaseline-0.05 {
+		if l.Noise.Z < *r.Slow.Z-0.3 || l.Noise.Z > *r.Slow.Z+0.5 || l.MinSamples != *r.Slow.MinSamples || l.SolveFloor.Float64() != r.Slow.SolveBaseline-0.05 {
 			t.Errorf("step %d: %+v", i+1, l)
 		}
 		if base.Steps[i].Limits != before.Steps[i].Limits {

@@ -351,7 +351,7 @@ func TestRefusals(t *testing.T) {
 		{"57 minutes without outcomes: both are said", feed(monday, time.Minute, 58, func(_ int, w *release.Window) { w.Total, w.Known = 9, 0 }),
 			Options{Records: true, First: monday.Add(40 * time.Second), Last: monday.Add(57*time.Minute + 55*time.Second)}, []string{"no-outcome", "too-short"}, "57 minutes of data"},
 		{"an hour", day()[:60], Options{}, []string{"too-short", "few-windows"}, "6 whole windows of 10 minutes"},
-		{"30 hours of which most is missing", slices.Concat(day()[:100], feed(monday.Add(30*time.Hour), time.Minute, 60, solved)), Options{}, []string{"few-windows"}, "16 whole windows"},
+		{"30 hours of which most is missing", slices.Concat(day()[:100], feed(monday.Add(30*time.Hour), time.Minute, 60, solved)), Options{}, []string{"too-short", "few-windows"}, "16 whole windows"},
 		{"no requests", feed(monday, time.Minute, 26*60, func(int, *release.Window) {}), Options{}, []string{"no-counts"}, "no window has a request"},
 		{"nothing judged", feed(monday, time.Minute, 26*60, func(_ int, w *release.Window) { w.Total = 10 }), Options{}, []string{"no-outcome"}, "none of 15600 requests"},
 		{"nothing judged is not mended by --allow-short", feed(monday, time.Minute, 10, func(_ int, w *release.Window) { w.Total = 10 }), Options{AllowShort: true}, []string{"no-outcome"}, "solved"},

@@ -35,7 +35,7 @@ func (m *measurement) cost() {
 		c.CVFrom = "windows"
 		c.CV = figureSig(m.costVariation(mean), 6)
 	}
-	if limit := m.costRatio(); c.CV != nil && *c.CV > 0 && limit > 1 && m.perTick[release.Cost] > 0 {
+	if limit := m.costRatio(); c.CV != nil && *c.CV > 1e-9 && limit > 1 && m.perTick[release.Cost] > 0 {
 		c.NRequired = costSamples(*c.CV, limit, m.perTick[release.Cost])
 	}
 }
@@ -137,6 +137,7 @@ func (m *measurement) costStep(step *ladder.Step, out *Step, l *limitsOf) {
 	if out.Pct < 1 {
 		n = int64(math.Ceil(float64(n) / (1 - out.Pct)))
 	}
+	n = int64(math.Ceil(float64(n) * math.Pow(1.5, float64(m.raised(release.Cost, len(m.r.Steps))))))
 	out.CostSamples, l.costSamples = &n, n
 	out.CostJudged = *out.RateP10*m.o.Tick.Minutes() >= float64(n)
 }

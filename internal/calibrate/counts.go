@@ -12,9 +12,10 @@ import (
 const (
 	// leastCount is the published floor of a count that trips.
 	leastCount = 3
-	// docMultiplier and docTransferRatio are the published ratios.
-	docMultiplier    = 10
-	docTransferRatio = 3
+	// docMultiplier is the published ratio of violations, docRatio that of
+	// transfers and of slow requests.
+	docMultiplier = 10
+	docRatio      = 3
 	// overdispersed is the chance of so much dispersion below which it is
 	// believed.
 	overdispersed = 0.01
@@ -81,14 +82,14 @@ func (rate Rate) baseline() *float64 {
 // countStep derives the counts that trip at a step.
 func (m *measurement) countStep(step *ladder.Step, out *Step, l *limitsOf) {
 	span := step.Limits.FastSpan
-	out.Violations = m.countLimit(release.Violations, &m.r.Violations, out, span, func(lambda float64) int64 {
+	out.Violations = m.countLimit(release.Violations, &m.r.Violations, out, span, docMultiplier, func(lambda float64) int64 {
 		return max(leastCount, int64(docMultiplier*lambda))
 	})
-	out.Transfers = m.countLimit(release.Transfers, &m.r.Transfers, out, span, func(lambda float64) int64 {
-		return max(leastCount, int64(math.Ceil(docTransferRatio*lambda)))
+	out.Transfers = m.countLimit(release.Transfers, &m.r.Transfers, out, span, docRatio, func(lambda float64) int64 {
+		return max(leastCount, int64(math.Ceil(docRatio*lambda)))
 	})
 	if m.r.P99.Judge == "count" {
-		out.Slow = m.countLimit(release.P99, &m.r.P99.Slow, out, span, nil)
+		out.Slow = m.countLimit(release.P99, &m.r.P99.Slow, out, span, docRatio, nil)
 	}
 	l.violations, l.transfers, l.slow = out.Violations, out.Transfers, out.Slow
 }
@@ -105,14 +106,16 @@ func down(x float64) float64 {
 // countLimit is the smallest count that a healthy step reaches no more often
 // than the signal's share of the budget allows, every look counted as if it
 // were a new one: Poisson at the upper limit of the rate, or negative binomial
-// where the rate moves. More traffic than expected is held against the same
-// ratio, less against the same count.
-func (m *measurement) countLimit(signal release.Signal, rate *Rate, out *Step, span time.Duration, published func(lambda float64) int64) *Count {
+// where the rate moves, at the step's busiest. Quieter minutes are held against
+// the same count. Gates, which see far more requests, and minutes busier than
+// any are held against the ratio: the published one, or less where the count is
+// less than that.
+func (m *measurement) countLimit(signal release.Signal, rate *Rate, out *Step, span time.Duration, ratio float64, published func(lambda float64) int64) *Count {
 	alpha, base := m.perTick[signal], rate.baseline()
-	if rate.Upper95 == nil || out.RateP50 == nil || base == nil || *base <= 0 || alpha <= 0 || m.o.K > 0 {
+	if rate.Upper95 == nil || out.RateP99 == nil || base == nil || *base <= 0 || alpha <= 0 || m.o.K > 0 {
 		return nil
 	}
-	n := *out.RateP50 * span.Minutes()
+	n := *out.RateP99 * span.Minutes()
 	lambda := *rate.Upper95 * n
 	phi := 1.0
 	if rate.Tau != nil && *rate.Tau > 0 {
@@ -120,9 +123,10 @@ func (m *measurement) countLimit(signal release.Signal, rate *Rate, out *Step, s
 		phi += spread * spread / lambda
 	}
 	c := max(leastCount, stats.NegBinomialCritical(lambda, phi, alpha))
+	c += int64(m.raised(signal, len(m.r.Steps))) * max(1, c/10)
 	p := stats.NegBinomialTail(c, lambda, phi)
 	count := &Count{
-		Lambda: sig(lambda, 6), Phi: sig(phi, 6), Threshold: c, Ratio: down(math.Min(float64(c)/(*base*n), 1 / *base)),
+		Lambda: sig(lambda, 6), Phi: sig(phi, 6), Threshold: c, Ratio: down(math.Min(math.Min(float64(c)/(*base*n), ratio), 1 / *base)),
 		PFalse: sig(p, 4), PerWeek: sig(p*ticksAWeek(m.o.Tick), 4),
 	}
 	if published != nil {

@@ -185,8 +185,8 @@ func (m *measurement) timeWarnings() {
 	}
 }
 
-// traffic fills in how many requests come in the live windows, both arms
-// together.
+// traffic fills in how many requests come in the calibration windows that have
+// any, both arms together.
 func (m *measurement) traffic() {
 	t := &m.r.Traffic
 	var own int64
@@ -202,15 +202,16 @@ func (m *measurement) traffic() {
 	var rates, judged []float64
 	for i := range m.grid.buckets {
 		b := &m.grid.buckets[i]
-		if b.watched < m.grid.span {
-			continue
+		if b.watched < m.grid.span || b.total == 0 {
+			continue // nobody releases into a night without traffic
 		}
 		rates = append(rates, scale*float64(b.total)/m.grid.span.Minutes())
-		if b.covered == m.grid.span {
+		if b.covered == m.grid.span && b.outcome.N > 0 {
 			judged = append(judged, scale*float64(b.outcome.N)/m.grid.span.Minutes())
 		}
 	}
-	t.P10, t.P50, t.JudgedP10 = lowDecile(rates), middle(rates), lowDecile(judged)
+	t.P10, t.P50, t.P99 = rankOf(rates, release.NewRatio(1, 10)), rankOf(rates, release.NewRatio(1, 2)), rankOf(rates, p99)
+	t.JudgedP10 = rankOf(judged, release.NewRatio(1, 10))
 	m.peaks(t)
 }
 
@@ -232,7 +233,3 @@ func (m *measurement) peaks(t *Traffic) {
 		t.PeakToTrough = figure(*m.r.Time.Hours[*t.PeakHour].RequestsPerMin/low, 4)
 	}
 }
-
-func lowDecile(xs []float64) *float64 { return rankOf(xs, release.NewRatio(1, 10)) }
-
-func middle(xs []float64) *float64 { return rankOf(xs, release.NewRatio(1, 2)) }

@@ -44,6 +44,9 @@ func (m *measurement) incidents() {
 func (m *measurement) distances() []float64 {
 	s := m.calib
 	sp := spreadOf(s, 0)
+	if sp.method == "robust" {
+		sp.tau = stats.TauRobust(s.ps)
+	}
 	middle := stats.Median(s.rates())
 	if middle <= 0 || middle >= 1 {
 		middle = sp.p0

@@ -63,6 +63,7 @@ type measurement struct {
 	live     *series // whole live windows, or the calibration windows where there are none
 	spread   map[time.Duration]spread
 	flagged  []bool                  // calibration windows that are part of an incident
+	more     [release.Judged][]int   // how often the replay raised a signal's limit, by step
 	perTick  [release.Judged]float64 // each signal's false trips a live window
 	refusal  *Refusal
 }
@@ -97,18 +98,12 @@ func (m *measurement) count() {
 	m.grid = gather(m.kept, m.o.Span, 0, m.left, m.o, m.refusal)
 	m.r.Windows = Windows{Span: m.o.SpanName, Partial: []Partial{}, Gaps: []Gap{}}
 	m.calib = m.grid.whole(&m.r.Windows)
-	m.r.Span.CoveredMin = m.grid.covered.Minutes()
-	m.r.Meta.Coverage = m.coverage()
-	m.spread = map[time.Duration]spread{}
-}
-
-// coverage is the share of the span of which the requests are known.
-func (m *measurement) coverage() float64 {
-	watched, extent := time.Duration(0), m.own[len(m.own)-1].End().Sub(m.own[0].T)
+	m.r.Span.CoveredMin, m.r.Span.WatchedMin = m.grid.covered.Minutes(), 0
 	for _, s := range m.grid.watched {
-		watched += s.To.Sub(s.From)
+		m.r.Span.WatchedMin += s.To.Sub(s.From).Minutes()
 	}
-	return round(float64(watched)/float64(extent), 6)
+	m.r.Meta.Coverage = round(m.r.Span.WatchedMin/m.own[len(m.own)-1].End().Sub(m.own[0].T).Minutes(), 6)
+	m.spread = map[time.Duration]spread{}
 }
 
 // outcomes reports whether the windows say how many requests were solved.
@@ -131,7 +126,8 @@ func (m *measurement) learn(arm release.Arm) {
 	m.steps()
 	m.remarks()
 	m.judge()
-	m.r.again = m.again
+	m.r.raise = m.raise
+	m.r.base, m.r.top = m.o.Plan, m.o.Top
 	m.r.cusum = m.o.Plan != nil && m.o.Plan.Steps[0].Limits.Judge == breaker.CusumJudge
 	m.r.clean = without(m.kept, m.flaggedSpans())
 	m.r.replay = ReplayOptions{Tick: m.o.Tick, Zone: m.o.Zone, TolerableDropPP: m.o.TolerableDropPP, ArmShare: m.armShare()}

@@ -38,7 +38,8 @@ func (m *measurement) disperse(name string, s *series) {
 	_, above := d.PValues()
 	sigmaZ, sdZ := stats.Laney(s.ps, s.adjacent)
 	r1 := stats.Lag1(s.ps, s.adjacent)
-	sp := spreadOf(s, r1)
+	quiet := s.without(m.flaggedSpans()) // an incident breaks up what hangs together
+	sp := spreadOf(s, stats.Lag1(quiet.ps, quiet.adjacent))
 	out.P, out.ICC = figureSig(above, 6), figure(stats.ICC(s.ps), 8)
 	out.TauDL, out.TauRobust, out.TauUsed = figure(stats.TauDL(s.ps), 8), figure(stats.TauRobust(s.ps), 8), figure(sp.tau, 8)
 	out.SigmaZ, out.SDZ, out.R1 = figure(sigmaZ, 6), figure(sdZ, 6), figure(r1, 6)
@@ -63,20 +64,48 @@ func spreadOf(s *series, r1 float64) spread {
 	return sp
 }
 
+// cutoff is how many sigmas from the middle a window has no weight in the
+// noise, and keptVariance how much of a normal variance is left without those:
+// 1 - 2 c phi(c)/(2 Phi(c) - 1).
+const (
+	cutoff       = 3
+	keptVariance = 0.973337
+)
+
 // tauOf is the noise of a series by a method; 0 where the windows vary no more
-// than chance would have them.
+// than chance would have them. "robust" is a one-step reweighted estimate
+// (Rousseeuw and Leroy 1987, 1.2): the median tells which windows are far out,
+// DerSimonian and Laird measure the others. The median alone is thrown by a
+// rate that swings, which has flat shoulders, and scatters more.
 func tauOf(s *series, method string) float64 {
 	if d := stats.Disperse(s.ps); d.Q <= float64(d.K-1) {
 		return 0
 	}
-	tau := stats.TauRobust(s.ps)
-	if method == "dl" {
-		tau = stats.TauDL(s.ps)
+	tau := stats.TauDL(s.ps)
+	if method == "robust" {
+		tau = reweighted(s)
 	}
 	if math.IsNaN(tau) {
 		return 0
 	}
 	return tau
+}
+
+func reweighted(s *series) float64 {
+	middle, first := stats.Median(s.rates()), stats.TauRobust(s.ps)
+	if math.IsNaN(first) || middle <= 0 || middle >= 1 {
+		return stats.TauDL(s.ps)
+	}
+	var kept []stats.Proportion
+	for _, p := range s.ps {
+		if math.Abs(p.Rate()-middle) <= cutoff*stats.NoiseSigma(middle, p.N, first, 0) {
+			kept = append(kept, p)
+		}
+	}
+	tau := stats.TauDL(kept)
+	chance := middle * (1 - middle) / float64(s.medianN())
+	whole := (float64(tau*tau) + chance) / keptVariance
+	return math.Sqrt(math.Max(0, whole-chance))
 }
 
 // factor returns by how much the noise may be larger than it was measured, for

@@ -3,6 +3,7 @@ package calibrate
 import (
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/stats"
@@ -35,6 +36,8 @@ type Options struct {
 	SpanName string
 	// Plan is the ladder with the limits that the baseline's values go into.
 	Plan *ladder.Plan
+	// Top are the plan's limits without any step's own; nil if no step has any.
+	Top *breaker.Limits
 	// Live is the span over which the slow layer judges. Default 25 minutes.
 	Live time.Duration
 	// Tick is the length of the windows that come live. Default a minute.
@@ -125,6 +128,9 @@ func (o Options) withDefaults() Options {
 		o.DetectDropPP = release.NewRatio(10, 1)
 		if twice, err := o.TolerableDropPP.Mul(release.NewRatio(2, 1)); err == nil && twice.Compare(10, 1) < 0 {
 			o.DetectDropPP = twice
+		}
+		if o.DetectDropPP.Compare(100, 1) < 0 {
+			o.DetectDropPP = release.NewRatio(100, 1)
 		}
 	}
 	if o.Span == 0 {

@@ -63,8 +63,13 @@ func RefuseCountless(text, hint string, span time.Duration) *Refusal {
 // AllowShort; nothing of it never is.
 func (r *Report) refuse(own []release.Window, o *Options, refusal *Refusal) {
 	short := &Refusal{}
-	if extent, _ := span(own, o); extent < MinSpan {
+	extent, _ := span(own, o)
+	seen := minutes(r.Span.WatchedMin)
+	switch {
+	case extent < MinSpan:
 		tooShort(r.Span.To.Sub(r.Span.From), short)
+	case seen < MinSpan*9/10 && len(refusal.Reasons) == 0:
+		short.add(tooShortCode, fmt.Sprintf("%s of data in %s, at least 24 hours are needed", roughly(seen), roughly(extent)), "record for a day at least, better a week, without gaps and exclusions; or --allow-short to see what little there is")
 	}
 	blocked := len(refusal.Reasons) > 0 // windows that do not fit were not counted
 	if !blocked && r.Totals.Judged > 0 && r.Windows.Whole < MinWindows {

@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/release"
 )
 
 // partly warns where a figure covers only some of the requests.
@@ -24,7 +26,7 @@ func (m *measurement) remarks() {
 	r := m.r
 	found := r.Warnings
 	r.Warnings = []Warning{}
-	if d := r.Span.To.Sub(r.Span.From); d >= MinSpan && d < GoodSpan {
+	if d := min(r.Span.To.Sub(r.Span.From), minutes(r.Span.WatchedMin+1)); d >= MinSpan*9/10 && d < GoodSpan {
 		r.warn("short-baseline", roughly(d)+" are less than five days: weekdays, weekends and their nights may differ from what was seen", "calibrate again on a week")
 	}
 	r.Warnings = append(r.Warnings, found...)
@@ -100,7 +102,14 @@ func (m *measurement) judge() {
 		}
 		return
 	}
-	if s.Z == nil { // no whole window has a rate: only under AllowShort
+	switch {
+	case s.Z == nil && m.perTick[release.SolveRate] <= 0:
+		m.fail("no-budget", "solve_rate has no share of the budget: no threshold can be derived for it", "give it one: --budget solve_rate=50%,...")
+		return
+	case s.Z == nil: // no whole window has a rate: only under AllowShort
+		return
+	case s.DetectDropPP/100 >= s.SolveBaseline:
+		m.fail("drop-above-baseline", fmt.Sprintf("a drop of %s pp leaves nothing of a solve rate of %s", number(s.DetectDropPP), percent(s.SolveBaseline)), "a smaller --detect-drop and --tolerable-drop")
 		return
 	}
 	tau := m.floor()
@@ -132,12 +141,12 @@ func (m *measurement) unjudgeable() {
 		switch {
 		case st.WaitP95Min == nil || *st.WaitP95Min > week.Minutes():
 			never = append(never, percent(st.Pct))
-		case st.ThresholdPP != nil && *st.ThresholdPP/100 >= s.SolveBaseline && m.o.Judge != CusumJudge && st.SpanMaxMin == nil:
+		case st.ThresholdPP != nil && *st.ThresholdPP/100 >= s.SolveBaseline:
 			never = append(never, percent(st.Pct))
 		}
 	}
 	if len(never) > 0 {
-		m.fail("never-judged", fmt.Sprintf("at %s the traffic does not bring the %d judged requests that a judgement needs within a week", strings.Join(never, ", "), *s.MinSamples), "begin with a larger step, or ask for less: a larger --detect-drop")
+		m.fail("never-judged", fmt.Sprintf("at %s a judgement needs more than the traffic of a week brings, from %d judged requests on", strings.Join(never, ", "), *s.MinSamples), "begin with a larger step, or ask for less: a larger --detect-drop")
 	}
 }
 

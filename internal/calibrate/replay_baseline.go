@@ -10,6 +10,10 @@ import (
 
 // ErrReplayShort says that a baseline covers less than a day: there is nothing
 // to resample a week from.
+// ErrReplaySpan says that a baseline's windows are neither a whole number of
+// live windows long nor a whole part of one.
+var ErrReplaySpan = errors.New("the baseline's windows do not fit into live windows")
+
 var ErrReplayShort = errors.New("the baseline covers less than a day: too little to resample weeks from")
 
 // history is a baseline laid out by the clock: days of ticks, from which weeks
@@ -60,7 +64,7 @@ func newHistory(windows []release.Window, tick, block time.Duration, zone *time.
 			return nil, fmt.Errorf("the window at %s begins before the one before it ends", stamp(w.T))
 		}
 		if w.Span <= 0 || w.Span%tick != 0 && tick%w.Span != 0 {
-			return nil, fmt.Errorf("the window at %s is %s long: neither a whole number of live windows of %s nor a whole part of one", stamp(w.T), w.Span, tick)
+			return nil, fmt.Errorf("%w: the window at %s is %s long, a live window %s", ErrReplaySpan, stamp(w.T), release.Minutes(w.Span), release.Minutes(tick))
 		}
 		if i > 0 && w.Span < tick && windows[i-1].Span < tick && w.T.Truncate(tick).Equal(windows[i-1].T.Truncate(tick)) {
 			l := loadOf(w)

@@ -39,11 +39,15 @@ func peak(canary []release.Window, l *breaker.Limits) float64 {
 // TakeCusum sets each step's limit of the cumulative sum to what a healthy week
 // stays below with the chance that the budget asks for: of F false trips a week
 // on average the share e^-F of the weeks has none. Peaks are those of
-// [Replay.CusumPeaks], one list a week.
+// [Replay.CusumPeaks], one list a week. At a large share the weeks are one
+// baseline in another order, and few of them are no quantile: so the limit is no
+// less than the median peak, exceeded in half of the weeks, carried on to F by
+// the exponential tail that such a sum has, phi wide.
 func (r *Report) TakeCusum(peaks [][]float64) {
 	f := r.Meta.Budget.PerWeek * r.Meta.Budget.Shares[release.SolveRate.String()]
 	for i := range r.limits {
-		if r.limits[i].cusum == 0 || len(peaks) == 0 {
+		l := &r.limits[i]
+		if l.cusum == 0 || len(peaks) == 0 || f <= 0 {
 			continue
 		}
 		weeks := make([]float64, len(peaks))
@@ -52,7 +56,8 @@ func (r *Report) TakeCusum(peaks [][]float64) {
 		}
 		slices.Sort(weeks)
 		rank := int(math.Ceil(math.Exp(-f) * float64(len(weeks))))
-		r.limits[i].cusum = sig(weeks[max(rank, 1)-1], 4)
-		r.Steps[i].CusumLimit = new(r.limits[i].cusum)
+		beyond := weeks[len(weeks)/2] + float64(l.phi*math.Log(math.Ln2/f))
+		l.cusum = sig(math.Max(weeks[max(rank, 1)-1], beyond), 4)
+		r.Steps[i].CusumLimit = new(l.cusum)
 	}
 }

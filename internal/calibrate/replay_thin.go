@@ -1,6 +1,7 @@
 package calibrate
 
 import (
+	"math"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -108,28 +109,46 @@ func (l *load) window(t time.Time, span time.Duration, arm release.Arm) release.
 	}
 }
 
+// singly is up to how many requests of a tick are priced one by one.
+const singly = 64
+
 // prices are the mean costs of the two arms of a tick. A recorded mean of N
 // costs is no true mean: n of them, chosen at random, have a mean that varies
 // around it by cv^2 (1/n - 1/N), not by cv^2/n, and the others have what is left
 // of the sum (sampling without replacement; Cochran, Sampling Techniques, 2.6).
-// The deviation is drawn as gamma, which has the skew that costs have.
+// Few requests are priced one by one, log-normal, and scaled to the recorded
+// sum; of many the canary's share of the sum is beta, which it is exactly where
+// single costs are gamma.
 func (l *load) prices(d *dice, cv float64, kept int64) (canary, stable float64) {
 	n := l.total()
-	mean := l.costMean * d.mean(cv, n, l.costOf)
-	if canary = mean * d.mean(cv, kept, n); kept < n {
-		// What is left of the sum is never quite nothing.
-		canary = min(canary, mean*float64(n)/float64(kept)*0.99)
-		stable = (float64(mean*float64(n)) - float64(canary*float64(kept))) / float64(n-kept)
+	mean := l.costMean
+	if n < l.costOf {
+		mean *= d.gamma(1 / (cv * cv * (1/float64(n) - 1/float64(l.costOf))))
 	}
-	return canary, stable
+	if kept >= n {
+		return mean, 0
+	}
+	share := d.shareOfSum(cv, kept, n)
+	whole := mean * float64(n)
+	return whole * share / float64(kept), whole * (1 - share) / float64(n-kept)
 }
 
-// mean draws the mean of n costs out of all, over the mean of all.
-func (d *dice) mean(cv float64, n, all int64) float64 {
-	if n <= 0 || n >= all || cv <= 0 {
-		return 1
+// shareOfSum draws which share of the sum of n costs some of them have.
+func (d *dice) shareOfSum(cv float64, some, n int64) float64 {
+	if n > singly {
+		shape := 1 / (cv * cv)
+		a, b := d.gamma(float64(some)*shape)*float64(some), d.gamma(float64(n-some)*shape)*float64(n-some)
+		return a / (a + b)
 	}
-	return d.gamma(1 / (cv * cv * (1/float64(n) - 1/float64(all))))
+	sigma := math.Sqrt(math.Log1p(cv * cv))
+	part, sum := 0.0, 0.0
+	for i := range n {
+		sum += math.Exp(float64(sigma * d.rng.NormFloat64()))
+		if i == some-1 {
+			part = sum
+		}
+	}
+	return part / sum
 }
 
 // compare gives a window of the canary what stable did in the same span.

@@ -3,6 +3,8 @@ package calibrate
 import (
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -38,7 +40,9 @@ type Report struct {
 	clean  []release.Window // what the noise was measured on, incidents left out
 	replay ReplayOptions    // as far as they are known
 	cusum  bool             // the configuration judges by cusum so far
-	again  func(by float64) // derives multiplier and steps anew, so many sigmas up
+	base   *ladder.Plan     // what the values go into
+	top    *breaker.Limits  // of no step in particular, there
+	raise  func(over [][release.Judged]bool)
 }
 
 // Meta says what was measured, and how.
@@ -139,6 +143,7 @@ type Contrast struct {
 type Traffic struct {
 	P10          *float64 `json:"p10_per_min"` // tenth percentile over the live windows
 	P50          *float64 `json:"p50_per_min"`
+	P99          *float64 `json:"p99_per_min"`
 	JudgedP10    *float64 `json:"judged_p10_per_min"` // of the arm's judged requests, scaled to the whole traffic
 	PeakToTrough *float64 `json:"peak_to_trough"`     // by hour of the day
 	PeakHour     *int     `json:"peak_hour"`
@@ -160,7 +165,8 @@ type Span struct {
 	From       time.Time `json:"from"`
 	To         time.Time `json:"to"`
 	Hours      float64   `json:"hours"`
-	CoveredMin float64   `json:"covered_min"` // minutes in which requests would have been seen
+	CoveredMin float64   `json:"covered_min"` // minutes in which requests would have been seen, and their outcomes
+	WatchedMin float64   `json:"watched_min"` // minutes of which the requests are known
 }
 
 // Windows says which calibration windows sigma rests on.
@@ -259,7 +265,9 @@ type Step struct {
 	Pct         float64             `json:"pct"`
 	RateP10     *float64            `json:"rate_p10"` // canary requests a minute
 	RateP50     *float64            `json:"rate_p50"`
+	RateP99     *float64            `json:"rate_p99"`
 	NWindow     *int64              `json:"n_window"` // judged requests in the live window at rate_p10
+	NJudged     *int64              `json:"n_judged"` // over which the rest is told: those, or min_samples where the window reaches back for them
 	Against     string              `json:"against"`  // baseline, or stable in the same windows; "" where nothing is judged
 	Sigma       *float64            `json:"sigma"`    // of a rate over so many
 	Gamma       *float64            `json:"gamma"`    // its skew
@@ -280,12 +288,12 @@ type Step struct {
 	CostJudged  bool                `json:"cost_judged"` // a live window holds so many
 }
 
-// Count is the limit of a counted signal at a step.
+// Count is the limit of a counted signal at a step, at its busiest (rate_p99).
 type Count struct {
 	Lambda       float64  `json:"lambda"` // expected in violation_window_min
 	Phi          float64  `json:"phi"`    // variance over mean
 	Threshold    int64    `json:"threshold"`
-	Ratio        float64  `json:"ratio_limit"` // threshold over lambda: what more traffic is held against
+	Ratio        float64  `json:"ratio_limit"` // over the baseline's rate: what gates and busier minutes are held against
 	PFalse       float64  `json:"p_false"`     // a look
 	PerWeek      float64  `json:"false_per_week"`
 	DocThreshold *int64   `json:"doc_threshold"` // by the published rule

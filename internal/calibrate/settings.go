@@ -25,22 +25,28 @@ type Setting struct {
 
 // limitsOf are a step's own limits; what is zero or nil is not the step's.
 type limitsOf struct {
-	minSamples    int64
-	z, tau, se    float64
-	tail          string
-	span, spanMax time.Duration
-	cusum         float64
-	violations    *Count
-	transfers     *Count
-	slow          *Count
-	costSamples   int64
+	minSamples int64
+	z, tau, se float64
+	tail       string
+	spanMax    time.Duration
+	cusum, phi float64 // limit of the sum, and the width of its tail
+	violations *Count
+	transfers  *Count
+	slow       *Count
+
+	costSamples int64
+	raised      [release.Judged]int
 }
 
 // Settings returns the values that the baseline supplies, in the order of
 // canary.yaml: what holds for all steps, then each step's own. A figure that is
-// missing or is no use as a limit has none: the file keeps its own.
+// missing or is no use as a limit has none: the file keeps its own. There are
+// none where the verdict refuses: half of a rule is no rule.
 func (r *Report) Settings() []Setting {
 	b := &settings{}
+	if r.Verdict.Refuses() {
+		return nil
+	}
 	if r.RequestsPerMin != nil && *r.RequestsPerMin > 0 {
 		b.canary("requests_per_min", *r.RequestsPerMin, "mean of both arms")
 	}
@@ -51,6 +57,7 @@ func (r *Report) Settings() []Setting {
 	r.slowSettings(b)
 	for i := range r.limits {
 		r.stepSettings(b, i)
+		r.stepSlowSettings(b, i)
 	}
 	return b.all
 }
@@ -111,16 +118,19 @@ func (r *Report) slowSettings(b *settings) {
 	if s.MinSamples != nil {
 		b.metric("from here on a drop can be told from chance", strconv.FormatInt(*s.MinSamples, 10), "slow_layer", "min_samples_slow")
 	}
+	if r.cusum && r.Meta.Judge != string(CusumJudge) {
+		b.metric("--judge "+r.Meta.Judge, "window", "slow_layer", "judge")
+	}
 	if s.Z == nil || s.MinSamples == nil {
+		if r.base != nil && r.base.Steps[0].Limits.Noise.Z > 0 {
+			b.metric("the plain rule has no fitted form", "0", "slow_layer", "noise", "z")
+		}
 		return
 	}
 	if r.Meta.Judge == string(CusumJudge) && len(r.limits) > 0 {
 		b.metric("--judge cusum", "cusum", "slow_layer", "judge")
 		b.metric("the drop to find", number(s.DetectDropPP), "slow_layer", "cusum", "drop_pp")
 		b.metric("the first step's limit", number(r.limits[0].cusum), "slow_layer", "cusum", "limit")
-	}
-	if r.cusum && r.Meta.Judge != string(CusumJudge) {
-		b.metric("--judge "+r.Meta.Judge, "window", "slow_layer", "judge")
 	}
 	b.metric(fmt.Sprintf("sigmas, for %s false trips a week", number(r.Meta.Budget.PerWeek)), number(*s.Z), "slow_layer", "noise", "z")
 	b.metric("sd of the true rate between windows of "+s.TauSpan, number(*s.Tau), "slow_layer", "noise", "tau")
@@ -132,7 +142,7 @@ func (r *Report) slowSettings(b *settings) {
 }
 
 func (r *Report) stepSettings(b *settings, i int) {
-	l, s := &r.limits[i], &r.Slow
+	l := &r.limits[i]
 	if c := l.violations; c != nil {
 		b.step(i, "", strconv.FormatInt(c.Threshold, 10), "violation_limit")
 		b.step(i, "", number(c.Ratio), "violation_ratio_multiplier")
@@ -148,20 +158,55 @@ func (r *Report) stepSettings(b *settings, i int) {
 		b.step(i, "", number(c.Ratio), "transfer_rate_ratio_limit")
 		b.step(i, "", strconv.FormatInt(c.Threshold, 10), "min_transfer_count")
 	}
-	if l.minSamples > 0 && l.minSamples != *s.MinSamples {
-		b.step(i, "", strconv.FormatInt(l.minSamples, 10), "min_samples_slow")
+}
+
+// slowKeys are the keys of the slow layer that a step may have for its own, and
+// what they are in limits. A span that does not reach back is written as one
+// that reaches to its own length.
+var slowKeys = []struct {
+	key []string
+	of  func(*breaker.Limits) string
+}{
+	{[]string{"min_samples_slow"}, func(l *breaker.Limits) string { return strconv.FormatInt(l.MinSamples, 10) }},
+	{[]string{"slow_window_max_min"}, func(l *breaker.Limits) string { return number(max(l.SlowSpan, l.SlowSpanMax).Minutes()) }},
+	{[]string{"noise", "z"}, func(l *breaker.Limits) string { return number(l.Noise.Z) }},
+	{[]string{"noise", "tau"}, func(l *breaker.Limits) string { return number(l.Noise.Tau) }},
+	{[]string{"noise", "se"}, func(l *breaker.Limits) string { return number(l.Noise.SE) }},
+	{[]string{"noise", "tail"}, func(l *breaker.Limits) string { return tailName(l.Noise.Tail) }},
+	{[]string{"cusum", "limit"}, func(l *breaker.Limits) string { return number(l.Cusum.Limit) }},
+}
+
+func tailName(t breaker.Tail) string {
+	if t == breaker.ExactTail {
+		return "exact"
 	}
-	if l.spanMax > 0 {
-		b.step(i, "", number(l.spanMax.Minutes()), "slow_window_max_min")
+	return "normal"
+}
+
+// stepSlowSettings writes the slow layer's keys that a step needs for its own,
+// and those that it has for its own in the file, from whoever wrote them: what
+// --write leaves behind does not depend on what was there.
+func (r *Report) stepSlowSettings(b *settings, i int) {
+	if r.base == nil || r.Slow.SolveBaseline == 0 {
+		return
 	}
-	if l.z > 0 && l.z != *s.Z {
-		b.step(i, "", number(l.z), "noise", "z")
+	target, all := r.base.Steps[i].Limits, r.base.Steps[i].Limits
+	if r.top != nil {
+		all = *r.top
 	}
-	if l.z > 0 && l.tau != *s.Tau {
-		b.step(i, "", number(l.tau), "noise", "tau")
+	before, beforeAll := target, all
+	if r.apply(&target, i) != nil || r.apply(&all, -1) != nil {
+		return
 	}
-	if l.cusum > 0 && i > 0 && l.cusum != r.limits[0].cusum {
-		b.step(i, "", number(l.cusum), "cusum", "limit")
+	for _, k := range slowKeys {
+		now, own := k.of(&target), k.of(&target) != k.of(&all) || k.of(&before) != k.of(&beforeAll)
+		switch {
+		case !own:
+		case k.key[0] == "cusum" && target.Judge != breaker.CusumJudge:
+		case k.key[0] == "noise" && target.Noise.Z == 0 && before.Noise.Z == 0:
+		default:
+			b.step(i, "", now, k.key...)
+		}
 	}
 }
 
@@ -187,13 +232,13 @@ func (r *Report) Plan(base *ladder.Plan) (*ladder.Plan, error) {
 // apply puts the values into a step's limits.
 func (r *Report) apply(l *breaker.Limits, i int) error {
 	var own limitsOf
-	if i < len(r.limits) {
+	if i >= 0 && i < len(r.limits) {
 		own = r.limits[i]
 	}
 	x := &exact{}
 	r.applyFast(l, &own, x)
 	if r.Slow.SolveBaseline > 0 {
-		r.applySlow(l, &own, x)
+		r.applySlow(l, &own, i, x)
 	}
 	return x.err
 }
@@ -215,18 +260,18 @@ func (r *Report) applyFast(l *breaker.Limits, own *limitsOf, x *exact) {
 	}
 }
 
-func (r *Report) applySlow(l *breaker.Limits, own *limitsOf, x *exact) {
+func (r *Report) applySlow(l *breaker.Limits, own *limitsOf, i int, x *exact) {
 	s := &r.Slow
 	l.SolveBaseline = x.ratio(number(s.SolveBaseline))
 	l.SolveFloor = x.less(s.SolveBaseline, math.Min(s.ThresholdPP, 100))
 	if s.MinSamples != nil {
 		l.MinSamples = *s.MinSamples
 	}
+	l.Judge = breaker.WindowJudge
 	if s.Z == nil || s.MinSamples == nil {
-		l.Noise = breaker.Noise{}
+		l.Noise, l.SlowSpanMax = breaker.Noise{}, 0
 		return
 	}
-	l.Judge = breaker.WindowJudge
 	l.Noise = breaker.Noise{Z: *s.Z, Tau: *s.Tau, SE: *s.SE}
 	if s.TauControl != nil {
 		l.Noise.TauControl = *s.TauControl
@@ -234,14 +279,16 @@ func (r *Report) applySlow(l *breaker.Limits, own *limitsOf, x *exact) {
 	if s.Tail == "exact" {
 		l.Noise.Tail = breaker.ExactTail
 	}
+	l.SlowSpanMax = own.spanMax
 	if own.z > 0 {
 		l.Noise.Z, l.Noise.Tau, l.MinSamples = own.z, own.tau, own.minSamples
 	}
-	if own.spanMax > 0 {
-		l.SlowSpanMax = own.spanMax
+	limit := own.cusum
+	if i < 0 && len(r.limits) > 0 {
+		limit = r.limits[0].cusum
 	}
-	if own.cusum > 0 {
-		l.Judge, l.Cusum = breaker.CusumJudge, breaker.Cusum{Drop: x.ratio(number(s.DetectDropPP) + "e-2"), Limit: own.cusum}
+	if limit > 0 {
+		l.Judge, l.Cusum = breaker.CusumJudge, breaker.Cusum{Drop: x.ratio(number(s.DetectDropPP) + "e-2"), Limit: limit}
 	}
 }
 

@@ -74,17 +74,18 @@ func (m *measurement) plain() {
 // baseline any more.
 const offCentre = 0.005
 
-// solveBaseline is the pooled rate, without the incidents if those pull it by
-// more than half a point. A rate of exactly 0 or 1 leaves chance no room, which
-// is never true: Jeffreys' estimate (x+1/2)/(n+1) stands in.
+// solveBaseline is the pooled rate of the windows that are no incident, where
+// the middle says which those are; that of all where windows have too few
+// failures to say. A rate of exactly 0 or 1 leaves chance no room, which is
+// never true: Jeffreys' estimate (x+1/2)/(n+1) stands in.
 func (m *measurement) solveBaseline() float64 {
 	clean, pool := m.unflagged(), stats.Pool(m.calib.ps)
 	switch {
 	case pool.N == 0: // only under AllowShort
 		clean = stats.Proportion{X: m.r.Totals.Solved, N: m.r.Totals.Judged}
-	case clean.N == 0 || math.Abs(clean.Rate()-pool.Rate()) <= offCentre:
+	case clean.N == 0 || m.spread[m.calib.span].method != "robust":
 		clean = pool
-	default:
+	case math.Abs(clean.Rate()-pool.Rate()) > offCentre:
 		m.r.warn("off-centre", fmt.Sprintf("incidents pull the pooled solve rate to %s: solve_baseline is %s, that of the other windows", percent(pool.Rate()), percent(clean.Rate())), "look at the incidents; leave out what was no normal service with --exclude FROM/TO")
 	}
 	switch {
@@ -123,10 +124,10 @@ func (m *measurement) exactSamples(thresholdPP, alpha float64) *int64 {
 	n, err := stats.MinSamples(p0, drop, alpha)
 	switch {
 	case errors.Is(err, stats.ErrTooSmall):
-		m.r.warn("threshold-too-small", fmt.Sprintf("a drop of %s pp takes more requests to judge than a release has", number(thresholdPP)), "a larger --tolerable-drop")
+		m.r.warn("threshold-too-small", fmt.Sprintf("a drop of %s pp takes more requests to judge than a release has", number(sig(thresholdPP, 4))), "a larger --tolerable-drop")
 		return nil
 	case err != nil:
-		m.r.warn("threshold-above-baseline", fmt.Sprintf("a drop of %s pp leaves nothing of a solve rate of %s: the slow layer can never trip", number(thresholdPP), percent(m.r.Slow.SolveBaseline)), "a smaller --tolerable-drop, or another measure of success")
+		m.r.warn("threshold-above-baseline", fmt.Sprintf("a drop of %s pp leaves nothing of a solve rate of %s: a fixed threshold can never trip", number(sig(thresholdPP, 4)), percent(m.r.Slow.SolveBaseline)), "a smaller --tolerable-drop, or another measure of success")
 		return nil
 	}
 	return &n
@@ -135,12 +136,22 @@ func (m *measurement) exactSamples(thresholdPP, alpha float64) *int64 {
 // fitted derives multiplier, noise and min_samples from budget and baseline.
 func (m *measurement) fitted() {
 	s := &m.r.Slow
+	if m.perTick[release.SolveRate] <= 0 {
+		return
+	}
 	sp := m.spread[m.live.span]
 	looks := float64(m.o.Live) / float64(m.o.Tick)
 	z := stats.Multiplier(m.perTick[release.SolveRate], looks) + s.Raised
 	calib := m.spread[m.calib.span]
 	factor := calib.factor()
-	s.Z, s.Tau, s.TauFactor = figure(z, 3), figure(sp.tau*factor, 6), figure(factor, 4)
+	tau := sp.tau * factor
+	if tau == 0 && factor > 1 {
+		tau = stats.TauUpper(m.live.ps, 0.90) // none seen is not none
+	}
+	if math.IsNaN(tau) { // all solved, or none: chance has no spread to compare with
+		tau = 0
+	}
+	s.Z, s.Tau, s.TauFactor = figure(z, 3), figure(tau, 6), figure(factor, 4)
 	s.TauMethod, s.TauSpan = sp.method, m.nameOf(m.live.span)
 	s.SE = figure(sp.se(stats.Pool(m.live.ps).N), 6)
 	s.Alpha = sig(stats.OneSided(z), 6)

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/calibrate"
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/ladder"
@@ -47,10 +48,12 @@ type calibrateOptions struct {
 	Write         bool
 	Read          readOptions
 
-	live      time.Duration // the configuration's slow window
-	tick      time.Duration // and the length of its live windows
-	asked     bool          // --tolerable-drop was given
-	confGiven bool          // -c was given
+	live      time.Duration   // the configuration's slow window
+	tick      time.Duration   // and the length of its live windows
+	top       *breaker.Limits // its limits without any step's own
+	budgeted  bool            // --max-false-trips or --budget was given
+	asked     bool            // --tolerable-drop was given
+	confGiven bool            // -c was given
 }
 
 func newCalibrateCmd(app *App) *cobra.Command {
@@ -89,6 +92,7 @@ EXIT STATUS
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Files = args
 			o.asked = cmd.Flags().Changed("tolerable-drop")
+			o.budgeted = cmd.Flags().Changed("max-false-trips") || cmd.Flags().Changed("budget")
 			o.confGiven = cmd.Flags().Changed("config")
 			return runCalibrate(cmd.Context(), o)
 		},
@@ -136,13 +140,7 @@ func runCalibrate(ctx context.Context, o *calibrateOptions) error {
 	if err != nil {
 		return err
 	}
-	diff := ""
-	if o.Write && !rep.Verdict.Refuses() {
-		if diff, err = o.write(ctx, src, rep); err != nil {
-			return err
-		}
-	}
-	if err := o.print(format, rep); err != nil {
+	if err := o.print(format, rep); err != nil { // first, so that nothing is written that nobody saw
 		return err
 	}
 	if rep.Verdict.Refuses() {
@@ -150,6 +148,10 @@ func runCalibrate(ctx context.Context, o *calibrateOptions) error {
 	}
 	if !o.Write {
 		return nil
+	}
+	diff, err := o.write(ctx, src, rep)
+	if err != nil {
+		return err
 	}
 	return o.showDiff(format, diff)
 }
@@ -160,16 +162,18 @@ func (o *calibrateOptions) check() error {
 	switch {
 	case len(o.Files) == 0:
 		return usage(errors.New("no baseline given"), "name files of records or windows, or - for standard input")
-	case span <= 0 || 24*time.Hour%span != 0:
-		return usage(fmt.Errorf("--calib-window %s does not divide a day", trace.FormatSpan(span)), "10m is the usual one")
+	case span <= 0 || span > 24*time.Hour:
+		return usage(fmt.Errorf("--calib-window %s is not a span of up to a day", trace.FormatSpan(span)), "10m is the usual one")
 	case o.DetectDrop != (pointsFlag{}) && release.Ratio(o.DetectDrop).Rat().Cmp(release.Ratio(o.TolerableDrop).Rat()) <= 0:
 		return usage(fmt.Errorf("--detect-drop %s is not above --tolerable-drop %s", &o.DetectDrop, &o.TolerableDrop), "a drop that is tolerated is not to be found")
 	case o.K != 0 && !(o.K >= 1 && o.K <= 20):
 		return usage(fmt.Errorf("--k %v is not a number of sigmas from 1 to 20", o.K), "3 is the published one")
 	case !(o.Power > 0.5 && o.Power < 1):
 		return usage(fmt.Errorf("--power %v is not a chance above 0.5 and below 1", o.Power), "0.8 is the usual one")
-	case !(o.ReleaseHours > 0 && o.ReleaseHours <= 10_000):
-		return usage(fmt.Errorf("--release-hours %v is not a number of hours from 0 to 10000", o.ReleaseHours), "how long does a release take, from the first step to the last?")
+	case o.K != 0 && (calibrate.Judge(o.Judge) != calibrate.WindowJudge || o.budgeted):
+		return usage(errors.New("--k is the plain rule: it has no other judge and no budget"), "leave out --k, or --judge, --max-false-trips and --budget")
+	case !(o.ReleaseHours >= 0.1 && o.ReleaseHours <= 10_000):
+		return usage(fmt.Errorf("--release-hours %v is not a number of hours from 0.1 to 10000", o.ReleaseHours), "how long does a release take, from the first step to the last?")
 	case o.Replays < 0 || o.Replays > 100_000:
 		return usage(fmt.Errorf("--replays %d is not a number of weeks from 0 to 100000", o.Replays), "200 is the default, 0 does not replay")
 	}
@@ -234,7 +238,7 @@ func (o *calibrateOptions) configuration() (src []byte, plan *ladder.Plan, err e
 	if !o.Write && !o.confGiven {
 		o.app.say("steps and spans are those of %s", name)
 	}
-	o.live = cfg.Slow.SlowWindow
+	o.live, o.top = cfg.Slow.SlowWindow, new(cfg.Limits())
 	if cfg.Source != nil {
 		o.tick = cfg.Source.Span
 	}
@@ -275,7 +279,7 @@ func (o *calibrateOptions) measure(ctx context.Context, plan *ladder.Plan) (*cal
 	if refusal, ok := errors.AsType[*calibrate.Refusal](err); ok {
 		return nil, o.app.refuse(refusal)
 	}
-	if err != nil || o.Replays == 0 || rep.Slow.Z == nil && o.K == 0 {
+	if err != nil || o.Replays == 0 || !rep.Replayable() {
 		return rep, err
 	}
 	return rep, o.replay(ctx, rep, plan)
@@ -284,7 +288,7 @@ func (o *calibrateOptions) measure(ctx context.Context, plan *ladder.Plan) (*cal
 func (o *calibrateOptions) options(data *trace.Data, plan *ladder.Plan) calibrate.Options {
 	opt := calibrate.Options{
 		TolerableDropPP: release.Ratio(o.TolerableDrop), AskedFor: o.asked, DetectDropPP: release.Ratio(o.DetectDrop),
-		Span: o.Span.length(), SpanName: o.Span.text, Plan: plan, Live: o.live, Tick: o.tick, LabelLag: plan.Steps[0].Limits.LabelLag,
+		Span: o.Span.length(), SpanName: o.Span.text, Plan: plan, Top: o.top, Live: o.live, Tick: o.tick, LabelLag: plan.Steps[0].Limits.LabelLag,
 		FalseTrips: calibrate.FalseTrips{PerWeek: o.FalseTrips.perWeek, PerRelease: o.FalseTrips.perRelease, ReleaseHours: o.ReleaseHours, Shares: o.Budget.shares},
 		K:          o.K, Judge: calibrate.Judge(o.Judge), Power: o.Power,
 		Exclude: o.Exclude.spans, AutoExclude: o.AutoExclude, Strict: o.Strict, Zone: o.Zone.location(),
@@ -343,9 +347,7 @@ func (o *calibrateOptions) showDiff(format, diff string) error {
 	if format == "text" {
 		to, diff = o.app.Stdout, "\n"+diff
 	}
-	if _, err := fmt.Fprint(to, diff); err != nil {
-		return err
-	}
 	o.app.say("wrote %s; next: review the diff, then canaryctl lint", name)
-	return nil
+	_, err := fmt.Fprint(to, diff)
+	return err
 }

@@ -176,6 +176,9 @@ func (s *sharesFlag) Set(text string) error {
 		shares[signal] = share
 		sum += share
 	}
+	if shares[release.SolveRate] == 0 {
+		return errors.New("solve_rate has no share: nothing would say when it trips")
+	}
 	if sum > 1+1e-9 {
 		return errors.New("the shares add up to more than 100 %")
 	}
@@ -226,7 +229,7 @@ func (s *spansFlag) Set(text string) error {
 	if !ok || err != nil {
 		return fmt.Errorf("%q is no span of time such as 2026-01-03T10:00Z/2026-01-03T11:30Z", text)
 	}
-	if !strings.Contains(second, "T") {
+	if _, err := parseMoment(second); err != nil {
 		second = from.Format(time.DateOnly) + "T" + second
 	}
 	to, err := parseMoment(second)

@@ -9,13 +9,14 @@ import (
 	"github.com/canaryctl/canaryctl/internal/batch"
 	"github.com/canaryctl/canaryctl/internal/calibrate"
 	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
 )
 
 // replay runs the report's limits over weeks resampled from the baseline, over
 // all cores, and puts what it found into the report.
 func (o *calibrateOptions) replay(ctx context.Context, rep *calibrate.Report, plan *ladder.Plan) error {
 	replayer, err := rep.Replayer(plan)
-	if errors.Is(err, calibrate.ErrReplayShort) {
+	if errors.Is(err, calibrate.ErrReplayShort) || errors.Is(err, calibrate.ErrReplaySpan) {
 		o.app.warn("not replayed: %v", err)
 		return nil
 	}
@@ -33,9 +34,8 @@ func (o *calibrateOptions) replay(ctx context.Context, rep *calibrate.Report, pl
 	return nil
 }
 
-// settle lets the replayed weeks have the last word on the judge of the solve
-// rate: they set the limit of a cumulative sum, and raise a multiplier that has
-// too many false trips.
+// settle lets the replayed weeks have the last word: they set the limit of a
+// cumulative sum, and raise the limits of whatever has too many false trips.
 func (o *calibrateOptions) settle(ctx context.Context, rep *calibrate.Report, replayer *calibrate.Replay, plan *ladder.Plan) (*calibrate.Replay, error) {
 	if calibrate.Judge(o.Judge) == calibrate.CusumJudge {
 		peaks, err := weeks(ctx, o, "limits of the cumulative sum", func(seed uint64) ([]float64, error) { return replayer.CusumPeaks(seed), nil })
@@ -43,10 +43,12 @@ func (o *calibrateOptions) settle(ctx context.Context, rep *calibrate.Report, re
 			return nil, err
 		}
 		rep.TakeCusum(peaks)
-		return rep.Replayer(plan)
+		if replayer, err = rep.Replayer(plan); err != nil {
+			return nil, err
+		}
 	}
 	for {
-		trips, err := weeks(ctx, o, "multiplier", func(seed uint64) ([]int64, error) { return replayer.SolveTrips(seed), nil })
+		trips, err := weeks(ctx, o, "limits", func(seed uint64) ([][release.Judged]int64, error) { return replayer.Trips(seed), nil })
 		if err != nil || !rep.Raise(trips) {
 			return replayer, err
 		}

@@ -177,7 +177,7 @@ var limitKeys = []key{
 	{path: slow + "judge", kind: kindEnum, def: "window", words: judgeWords, doc: "`window` judges the rate over the span, `cusum` a cumulative sum over all windows, which needs the key `cusum`."},
 	{path: slow + "against", kind: kindEnum, def: "baseline", words: refWords, doc: "What the solve rate is held against: solve_baseline, or what stable did in the same minutes, where that is known."},
 	{path: slow + "noise", kind: kindMap, doc: "The service's own noise. With it a solve rate trips only if it is also z sigmas below the reference. `calibrate` measures it."},
-	{path: slow + "noise.z", kind: kindDecimal, required: true, min: ">0", max: "100", doc: "How many sigmas."},
+	{path: slow + "noise.z", kind: kindDecimal, required: true, min: "0", max: "100", doc: "How many sigmas; 0 is no fitted form."},
 	{path: slow + "noise.tau", kind: kindDecimal, required: true, min: "0", max: "<0.5", doc: "Standard deviation of the true solve rate from one slow window to the next, as a fraction of 1: 0.02 is 2 percentage points."},
 	{path: slow + "noise.se", kind: kindDecimal, def: "0", min: "0", max: "<0.5", doc: "Standard error of solve_baseline, as a fraction of 1."},
 	{path: slow + "noise.tau_control", kind: kindDecimal, def: "0", min: "0", max: "<0.5", doc: "As tau, of what one version does not share with the other in the same minutes; 0 where both move together. For `against: stable`."},

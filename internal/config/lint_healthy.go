@@ -96,7 +96,7 @@ func (c *Config) healthyHint(i int, trips [release.Judged]int64) string {
 		return healthyHints[worst]
 	case s.Judge == breaker.CusumJudge:
 		return "raise cusum.limit in this step's limits; `canaryctl calibrate --judge cusum` measures it"
-	case !s.Noise.Z.IsZero():
+	case s.Noise.on():
 		return "raise noise.z, or noise.tau if it was not measured, in this step's limits; `canaryctl calibrate` measures the noise"
 	}
 	return healthyHints[worst]

@@ -26,6 +26,9 @@ type fitted struct {
 	control float64        // stable's requests to one of the canary; 0: against the baseline
 }
 
+// on reports whether there is a fitted form: one of no sigmas is none.
+func (n *Noise) on() bool { return n.Z.Num > 0 }
+
 func fittedOf(s *Step, limits breaker.Limits) fitted {
 	drop := limits.SolveBaseline.Float64() - limits.SolveFloor.Float64()
 	limits.SolveFloor = limits.SolveBaseline
@@ -86,7 +89,7 @@ func (d *document) lintNoise(c *Config) {
 	told, plan := map[*yaml.Node]bool{}, c.Plan()
 	for i := range c.Steps {
 		s, step := &c.Steps[i], stepPath(i)
-		if s.Slow.Judge != breaker.WindowJudge || s.Slow.Noise.Z.IsZero() {
+		if s.Slow.Judge != breaker.WindowJudge || !s.Slow.Noise.on() {
 			continue
 		}
 		t := fittedOf(s, plan.Steps[i].Limits)

@@ -125,7 +125,7 @@ func TestParseFinds(t *testing.T) {
 		{"half a noise of a step", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {noise: {z: 4}}}]}\n", "1:72 judge-unset", `"tau"`},
 		{"half a noise of a step over half a noise", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {noise: {z: 4}}}], metrics: {slow_layer: {noise: {z: 4}}}}\n", "1:113 missing-key", `"tau"`},
 		{"a broken figure is not missed as well", "canary: {target_service: s, steps: [{pct: 1, min_hold_min: 1, limits: {noise: {z: 4, tau: 2pp}}}]}\n", "1:91 wrong-type", "tau"},
-		{"no sigmas", with("metrics: {slow_layer: {noise: {z: 0, tau: 0}}}"), "4:37 out-of-range", "above 0"},
+		{"fewer than no sigmas", with("metrics: {slow_layer: {noise: {z: -1, tau: 0}}}"), "4:37 out-of-range", "0"},
 		{"noise of half and more", with("metrics: {slow_layer: {noise: {z: 4, tau: 0.5}}}"), "4:45 out-of-range", "at least 0 and below 0.5"},
 		{"noise in percentage points", with("metrics: {slow_layer: {noise: {z: 4, tau: 2}}}"), "4:45 out-of-range", "in percent? then 0.02"},
 		{"noise as a number", with("metrics: {slow_layer: {noise: 0.02}}"), "4:33 wrong-type", "z, tau, se, tau_control or tail"},

@@ -46,6 +46,17 @@ func (c *Config) Plan() *ladder.Plan {
 	return p
 }
 
+// Limits returns the limits that hold where a step has none of its own; the
+// first step's where those make no sense by themselves and no step has them.
+func (c *Config) Limits() breaker.Limits {
+	l, err := c.limits(c.Fast, c.Slow)
+	if err != nil {
+		return c.Plan().Steps[0].Limits
+	}
+	l.Keep = l.Reach()
+	return l
+}
+
 // errNoFloor says that a solve rate can never be low enough to trip.
 var errNoFloor = errors.New("solve_baseline - solve_rate_drop_pp is not above 0")
 

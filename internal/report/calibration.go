@@ -149,7 +149,7 @@ func (t *calibrationText) noise() {
 func methodOf(d *calibrate.Dispersion, s *calibrate.Slow) string {
 	switch s.TauMethod {
 	case "robust":
-		return "median; DerSimonian-Laird " + optional(d.TauDL, 100, 3, " pp")
+		return "weighed by the median; DerSimonian-Laird " + optional(d.TauDL, 100, 3, " pp")
 	case "dl":
 		return "DerSimonian-Laird: too few failures a window for a median"
 	}
@@ -245,10 +245,19 @@ func (t *calibrationText) time() {
 			parts = append(parts, text+"no drift")
 		}
 	}
+	const most = 3 // of a year of weeks those that moved are enough
+	moved := 0
 	for i := range s.Weeks {
-		if w := &s.Weeks[i]; w.Ratio != nil {
+		w := &s.Weeks[i]
+		if w.Ratio == nil || len(s.Weeks) > most && math.Abs(*w.Ratio-1) < 0.1 {
+			continue
+		}
+		if moved++; moved <= most {
 			parts = append(parts, fmt.Sprintf("week %d has %s times the requests of the one before and solves %s", i+1, digits(*w.Ratio, 4), optional(w.Rate, 100, 4, " %")))
 		}
+	}
+	if moved > most {
+		parts = append(parts, fmt.Sprintf("%d more weeks moved by 10 %% or more", moved-most))
 	}
 	if len(parts) > 0 {
 		t.line("drift", "%s", strings.Join(parts, "; "))
@@ -375,6 +384,8 @@ func (t *calibrationText) warnings() {
 func (t *calibrationText) settings() {
 	all := t.r.Settings()
 	if len(all) == 0 {
+		t.b.WriteString("\n")
+		t.hang("for canary.yaml: nothing, as long as the verdict is no", 2)
 		return
 	}
 	t.b.WriteString("\n")

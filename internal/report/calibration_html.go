@@ -212,7 +212,7 @@ func timeSection(r *calibrate.Report) section {
 
 func noiseSection(r *calibrate.Report) section {
 	s := section{ID: "noise", Title: "Noise against the canary's share", Drawing: noiseChart(r), Absent: "The noise between windows or the traffic is unknown, so there is no curve to draw."}
-	s.Words = append(s.Words, "How far the solve rate strays by itself. Chance shrinks as more requests are judged; the noise between windows (tau) does not. A threshold below sigma times its multiplier would trip on noise.",
+	s.Words = append(s.Words, "How far the solve rate strays by itself. Chance shrinks as more requests are judged; the noise between windows (tau) does not. A threshold below sigma times its multiplier would trip on noise. A step whose window reaches back for min_samples lies below the curve, which is that of the fixed window.",
 		fmt.Sprintf("tau is %s, measured on windows of %s (%s); most noise under which a drop of %s could be caught: %s.", known(r.Slow.Tau, 100, 3, " pp"), orUnknown(r.Slow.TauSpan),
 			orUnknown(r.Slow.TauMethod), positive(r.Slow.DetectDropPP, 4, " pp"), known(r.Slow.TauMax, 100, 3, " pp")))
 	if f := r.Slow.TauFactor; f != nil && *f > 1 {

@@ -47,7 +47,7 @@ func (t *calibrationText) stepColumns() []stepColumn {
 		{"step", func(i int) string { return percent(steps[i].Pct, 4) }, 0},
 		{"in " + t.liveSpan(), func(i int) string { return count(steps[i].NWindow) }, 0},
 	}
-	if t.r.Meta.Rule != "plain" {
+	if t.r.Meta.Rule != "plain" && steps[0].CusumLimit == nil {
 		cols = append(cols, stepColumn{"sigma", func(i int) string { return pp(steps[i].Sigma, 100) }, 4})
 	}
 	if steps[0].CusumLimit != nil {
@@ -182,7 +182,7 @@ func (t *calibrationText) legend(cols []stepColumn, dropped []string) {
 		}
 	}
 	if slices.ContainsFunc(r.Steps, func(st calibrate.Step) bool { return !st.CanJudge && st.SpanMaxMin != nil }) {
-		parts = append(parts, "stretched: by slow_window_max_min")
+		parts = append(parts, "stretched: reaches back for min_samples (slow_window_max_min), the figures are over those")
 	}
 	t.hang("  "+strings.Join(parts, "; "), 2)
 	if s.MinSamples == nil {

@@ -36,6 +36,9 @@ func calibrationYAML(w io.Writer, r *calibrate.Report, settings []calibrate.Sett
 	if len(metrics.below) > 0 {
 		root.below = append(root.below, metrics)
 	}
+	if r.Verdict.Refuses() {
+		root.below = nil // half of a rule is no rule
+	}
 	var lines []yamlLine
 	root.write(&lines, 0)
 	_, err := io.WriteString(w, yamlHead(r)+aligned(lines))
@@ -49,7 +52,7 @@ func yamlHead(r *calibrate.Report) string {
 		"keys of canary in canary.yaml; canaryctl calibrate --write puts the values there and keeps the rest",
 	}
 	if !r.Verdict.OK {
-		head = append(head, "NOT AS ASKED FOR: "+strings.Join(r.Verdict.Reasons, ", "))
+		head = append(head, "NO VERDICT TO BUILD ON: "+strings.Join(r.Verdict.Reasons, ", ")+"; the text report says what to do")
 	}
 	if n := len(r.Warnings); n > 0 {
 		var codes []string

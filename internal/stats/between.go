@@ -1,6 +1,10 @@
 package stats
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat/distuv"
+)
 
 // Heterogeneity says how far results differ between studies, or windows, beyond
 // their own variances.
@@ -119,4 +123,47 @@ func TauRobust(ps []Proportion) float64 {
 		return 0
 	}
 	return math.Sqrt(bisect(wide, 0, 0.25)) // a rate varies by at most 1/2
+}
+
+// TauUpper returns the upper limit of the standard deviation of the true rate
+// between windows at a one-sided confidence: the tau at which Q, each window
+// weighed by chance and tau, falls to that quantile of chi-squared (Q-profile,
+// Viechtbauer 2007). It is 0 where even no noise would explain less.
+func TauUpper(ps []Proportion, confidence float64) float64 {
+	p0 := Pool(ps).Rate()
+	k := 0
+	for _, p := range ps {
+		if p.N > 0 {
+			k++
+		}
+	}
+	if k < 2 || !(p0 > 0 && p0 < 1) {
+		return math.NaN()
+	}
+	target := distuv.ChiSquared{K: float64(k - 1)}.Quantile(1 - confidence)
+	above := func(tau float64) bool { return profileQ(ps, p0, tau) > target }
+	if !above(0) {
+		return 0
+	}
+	return bisect(above, 0, 1)
+}
+
+// profileQ is the weighted sum of squares about the weighted mean, with weights
+// 1/(p0 q0/n + tau^2).
+func profileQ(ps []Proportion, p0, tau float64) float64 {
+	var weights, sum float64
+	weight := func(p Proportion) float64 { return 1 / (p0*(1-p0)/float64(p.N) + float64(tau*tau)) }
+	for _, p := range ps {
+		if p.N > 0 {
+			weights += weight(p)
+			sum += float64(weight(p) * p.Rate())
+		}
+	}
+	q := 0.0
+	for _, p := range ps {
+		if d := p.Rate() - sum/weights; p.N > 0 {
+			q += float64(weight(p) * d * d)
+		}
+	}
+	return q
 }
