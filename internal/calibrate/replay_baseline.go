@@ -8,12 +8,12 @@ import (
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
-// ErrReplayShort says that a baseline covers less than a day: there is nothing
-// to resample a week from.
 // ErrReplaySpan says that a baseline's windows are neither a whole number of
 // live windows long nor a whole part of one.
 var ErrReplaySpan = errors.New("the baseline's windows do not fit into live windows")
 
+// ErrReplayShort says that a baseline covers less than a day: there is nothing
+// to resample a week from.
 var ErrReplayShort = errors.New("the baseline covers less than a day: too little to resample weeks from")
 
 // history is a baseline laid out by the clock: days of ticks, from which weeks

@@ -182,7 +182,7 @@ func (t *calibrationText) legend(cols []stepColumn, dropped []string) {
 		}
 	}
 	if slices.ContainsFunc(r.Steps, func(st calibrate.Step) bool { return !st.CanJudge && st.SpanMaxMin != nil }) {
-		parts = append(parts, "stretched: reaches back for min_samples (slow_window_max_min), the figures are over those")
+		parts = append(parts, "stretched: reaches back for min_samples, told over those")
 	}
 	t.hang("  "+strings.Join(parts, "; "), 2)
 	if s.MinSamples == nil {
