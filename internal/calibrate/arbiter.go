@@ -59,10 +59,11 @@ func (r *Report) silence(plan *ladder.Plan) {
 	}
 }
 
-// gridStep is the first step whose window can judge, else the last one.
+// gridStep is the first step whose fixed window holds min_samples, else the
+// last one.
 func (r *Report) gridStep() int {
 	for i := range r.Steps {
-		if r.Steps[i].CanJudge {
+		if st := &r.Steps[i]; st.NWindow != nil && r.Slow.MinSamples != nil && *st.NWindow >= *r.Slow.MinSamples {
 			return i
 		}
 	}

@@ -123,8 +123,12 @@ func (m *measurement) judge() {
 	if r.Verdict.OK {
 		m.unjudgeable()
 	}
-	if whole := 100 * *s.Z * *s.Tau; floor < s.DetectDropPP && whole >= s.DetectDropPP {
-		r.warn("no-control", fmt.Sprintf("at 100 %% there is no stable to compare with: %.2f pp are noise there, and a drop of %s pp is not found", whole, number(s.DetectDropPP)), "let the step before the last hold for longer; what it does not find, nothing will")
+	asked := s.DetectDropPP
+	if m.o.AskedFor {
+		asked = s.TolerableDropPP
+	}
+	if whole := 100 * *s.Z * *s.Tau; r.Verdict.OK && floor < asked && whole >= asked {
+		r.warn("no-control", fmt.Sprintf("at 100 %% there is no stable to compare with: %.2f pp are noise there, and a drop of %s pp lies inside", whole, number(asked)), "let the step before the last hold for longer; what it does not find, nothing will")
 	}
 }
 

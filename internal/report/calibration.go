@@ -129,7 +129,7 @@ func (t *calibrationText) noise() {
 	if !ok || t.r.Totals.Judged == 0 {
 		return
 	}
-	t.line("noise", "sigma %s in %s = chance %s + between windows %s; phi %s%s: %s",
+	t.line("noise", "sigma %s in %s: chance %s, between windows %s; phi %s%s: %s",
 		optional(s.SigmaPP, 1, 3, " pp"), plain(t.r.Windows.Span), optional(s.ChancePP, 1, 3, " pp"), optional(d.TauUsed, 100, 3, " pp"),
 		optional(d.Phi, 1, 3, ""), pValue(d.P), dispersed(&d))
 	if live, ok := t.r.Dispersion[s.TauSpan]; ok && s.Tau != nil {
@@ -137,7 +137,7 @@ func (t *calibrationText) noise() {
 		if s.TauFactor != nil && *s.TauFactor > 1 {
 			text += fmt.Sprintf(", x%s for few windows included", digits(*s.TauFactor, 4))
 		}
-		t.line("", "%s; %s windows tell as much as %s independent (r1 %s)", text, thousands(int64(live.K)), optional(live.KEff, 1, 4, ""), optional(live.R1, 1, 2, ""))
+		t.line("", "%s; %s windows tell as much as %s independent", text, thousands(int64(live.K)), optional(live.KEff, 1, 4, ""))
 	}
 	t.line("", "Laney sigma_z %s, long-run %s, ratio %s: %s", optional(d.SigmaZ, 1, 3, ""), optional(d.SDZ, 1, 3, ""), optional(d.Drift, 1, 3, ""), drifting(d.Drift))
 	if s.TauControl != nil {

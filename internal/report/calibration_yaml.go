@@ -116,7 +116,7 @@ func whyOf(s *calibrate.Step, key string) string {
 	case "min_slow_count":
 		return expected(s.Slow)
 	case "violation_ratio_multiplier", "transfer_rate_ratio_limit", "p99_slow_ratio_limit":
-		return "the count over what is expected, for more traffic than that"
+		return "what gates and minutes busier than any are held against"
 	case "cost_min_samples":
 		if s.CostJudged {
 			return "the mean of fewer is noise; a window holds as many"
@@ -126,12 +126,10 @@ func whyOf(s *calibrate.Step, key string) string {
 		return "judged requests that tell the drop at this step"
 	case "slow_window_max_min":
 		return "until min_samples_slow have come, 95 % sure"
-	case "slow_window_min":
-		return "the window ends as soon as it has min_samples_slow"
 	case "noise.z":
 		return "sigmas for the budget, at this step's window"
 	case "noise.tau":
-		return "sd of the true rate between windows as short as this step's"
+		return "sd of the true rate between windows as long as this step's"
 	case "cusum.limit":
 		return "for the budget, at this step's traffic"
 	}
