@@ -216,10 +216,13 @@ func TestHealthyWeekHasTheLimitsThatCalibrateDerives(t *testing.T) {
 	near("baseline_violation_rate", report.Violations.Rate, 0.00005, 0.000005)
 	near("baseline_transfer_rate", report.Transfers.Rate, 0.02, 0.0005)
 	near("p99_baseline_ms", report.P99.ValueMS, 300, 10)
-	if n := report.Slow.MinSamples; n == nil || *n > 370 || *n < 330 {
-		t.Errorf("min_samples_slow: calibrate says %s, the scenario 370", show(n))
+	near("noise.z", report.Slow.Z, 4.196, 0.0005)
+	near("noise.tau", report.Slow.Tau, 0.0079, 0.0005)
+	near("noise.se", report.Slow.SE, 0.0018, 0.0003)
+	if n := report.Slow.MinSamples; n == nil || *n > 120 || *n < 105 {
+		t.Errorf("min_samples_slow: calibrate says %s, the scenario 114", show(n))
 	}
-	t.Logf("sigma %s pp of stable, min_samples %s", show(report.Slow.SigmaPP), show(report.Slow.MinSamples))
+	t.Logf("z %s, tau %s, se %s, min_samples %s", show(report.Slow.Z), show(report.Slow.Tau), show(report.Slow.SE), show(report.Slow.MinSamples))
 }
 
 func show[T any](v *T) string {
