@@ -152,7 +152,7 @@ func (m *measurement) raise(over [][release.Judged]bool) {
 		r.Slow.Raised += raise
 	}
 	r.Warnings = slices.DeleteFunc(r.Warnings, func(w Warning) bool {
-		return slices.Contains(r.Verdict.Reasons, w.Code) || w.Code == raisedCode
+		return slices.Contains(r.Verdict.Reasons, w.Code) || w.Code == raisedCode || w.Code == noControl
 	})
 	r.Steps, r.limits = []Step{}, nil
 	m.fitted()

@@ -73,6 +73,9 @@ func (r *Report) missing() {
 	}
 }
 
+// noControl is the code of a last step that has no stable to compare with.
+const noControl = "no-control"
+
 // threeWaysOut is what can be done where noise is too large.
 const threeWaysOut = "three ways out: ask for less (a larger drop), compare with stable in the same minutes (slow_layer.against: stable), or reduce the noise (see the incidents and the hours)"
 
@@ -128,7 +131,7 @@ func (m *measurement) judge() {
 		asked = s.TolerableDropPP
 	}
 	if whole := 100 * *s.Z * *s.Tau; r.Verdict.OK && floor < asked && whole >= asked {
-		r.warn("no-control", fmt.Sprintf("at 100 %% there is no stable to compare with: %.2f pp are noise there, and a drop of %s pp lies inside", whole, number(asked)), "let the step before the last hold for longer; what it does not find, nothing will")
+		r.warn(noControl, fmt.Sprintf("at 100 %% there is no stable to compare with: %.2f pp are noise there, and a drop of %s pp lies inside", whole, number(asked)), "let the step before the last hold for longer; what it does not find, nothing will")
 	}
 }
 

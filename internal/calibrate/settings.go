@@ -88,6 +88,9 @@ func (r *Report) fastSettings(b *settings) {
 		b.metric("a p99 of few requests is no p99: slower ones are counted", "count", "fast_layer", "p99_judge")
 		b.metric("share slower than p99_baseline_ms", number(*r.P99.Slow.Rate), "fast_layer", "p99_slow_rate")
 	} else if r.P99.Judge == "window" && r.Meta.Rule == "budget" {
+		if r.base != nil && r.base.Steps[0].Limits.P99ByCount {
+			b.metric("the baseline counts no slow requests", "window", "fast_layer", "p99_judge")
+		}
 		b.metric("fewer requests have no 99th percentile", strconv.Itoa(enoughForP99), "fast_layer", "p99_min_samples")
 	}
 	if v := r.Transfers.baseline(); v != nil {
@@ -136,7 +139,7 @@ func (r *Report) slowSettings(b *settings) {
 	b.metric("sd of the true rate between windows of "+s.TauSpan, number(*s.Tau), "slow_layer", "noise", "tau")
 	b.metric("standard error of solve_baseline", number(*s.SE), "slow_layer", "noise", "se")
 	if s.TauControl != nil {
-		b.metric("sd of the arms' difference in the same windows", number(*s.TauControl), "slow_layer", "noise", "tau_control")
+		b.metric("sd of what is each arm's own, in the same windows", number(*s.TauControl), "slow_layer", "noise", "tau_control")
 	}
 	b.metric("of the noise's distribution", s.Tail, "slow_layer", "noise", "tail")
 }
@@ -253,7 +256,7 @@ func (r *Report) applyFast(l *breaker.Limits, own *limitsOf, x *exact) {
 	if c := own.slow; c != nil {
 		l.P99ByCount, l.MinSlow, l.SlowRate = true, c.Threshold, x.product(*r.P99.Slow.Rate, c.Ratio)
 	} else if r.P99.Judge == "window" && r.Meta.Rule == "budget" {
-		l.P99MinSamples = enoughForP99
+		l.P99ByCount, l.P99MinSamples = false, enoughForP99
 	}
 	if own.costSamples > 0 {
 		l.CostMinSamples = own.costSamples

@@ -129,7 +129,7 @@ func (m *measurement) threshold(step *ladder.Step, out *Step, l *limitsOf, n int
 			}
 			z = stats.SkewMultiplier(l.z, p, n, sigma)
 		} else {
-			z = m.exactDrop(n) / sigma
+			z = m.exactDrop(n, tau, l.se) / sigma
 		}
 		out.Gamma = figure((p-q)*p*q/(float64(n)*float64(n)*sigma*sigma*sigma), 6)
 	}
@@ -173,10 +173,10 @@ func (m *measurement) samplesFor(out *Step, t float64) {
 // exactDrop is the smallest drop over n judged requests that a beta-binomial
 // of the baseline's rate and noise reaches with no more than the chance of a
 // look.
-func (m *measurement) exactDrop(n int64) float64 {
+func (m *measurement) exactDrop(n int64, tau, se float64) float64 {
 	s := &m.r.Slow
 	p := s.SolveBaseline
-	rho := (*s.Tau**s.Tau + *s.SE**s.SE) / (p * (1 - p))
+	rho := (float64(tau*tau) + float64(se*se)) / (p * (1 - p))
 	unsolved := stats.BetaBinomialCritical(n, 1-p, rho, stats.OneSided(*s.Z))
 	return float64(unsolved)/float64(n) - (1 - p)
 }
@@ -244,7 +244,7 @@ func (m *measurement) usualJudged() float64 {
 // cusumLimit is where the cumulative sum of a healthy service comes once in as
 // many samples as the budget allows: h = phi ln(ARL0) (Lorden 1971 for
 // independent samples; phi, the variance over chance's, for those that hang
-// together). The replay raises it where that does not hold.
+// together). The replay sets it anew, see [Report.TakeCusum].
 func (m *measurement) cusumLimit(out *Step) (limit, phi float64) {
 	s := &m.r.Slow
 	tau, perSpan := *s.Tau, *m.r.Traffic.JudgedP10*out.Pct*m.o.Live.Minutes()
