@@ -27,9 +27,6 @@ func (r *Report) Replayer(base *ladder.Plan) (*Replay, error) {
 	r.silence(plan)
 	o := r.replay
 	o.GridStep = r.gridStep()
-	if r.Cost.CV != nil {
-		o.CostCV = *r.Cost.CV
-	}
 	o.PerWeek = r.Meta.Budget.PerWeek * r.Meta.Budget.Shares[release.SolveRate.String()]
 	x := &exact{}
 	for _, drop := range []float64{r.Slow.TolerableDropPP, r.Slow.DetectDropPP} {

@@ -210,4 +210,16 @@ func (g *grid) whole(into *Windows) *series {
 	return s
 }
 
+// seen returns the outcomes of every bucket with judged requests, those of
+// which a part is not covered included: a bad minute is one in either.
+func (g *grid) seen() *series {
+	s := &series{span: g.span}
+	for _, b := range g.buckets {
+		if b.outcome.N > 0 {
+			s.add(b.t, b.outcome)
+		}
+	}
+	return s
+}
+
 func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

@@ -12,6 +12,7 @@ import (
 	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/stats"
 )
 
 // published is the ladder of the published example with every default.
@@ -335,4 +336,84 @@ func TestAgainstStableIsAWayOutOfTheNoise(t *testing.T) {
 	p, n := r.Slow.SolveBaseline, float64(*ten.NWindow)
 	want := math.Sqrt(p*(1-p)*(1/n+0.1/(n*0.9)) + 2**r.Slow.TauControl**r.Slow.TauControl)
 	near(t, "sigma of the difference", ten.Sigma, want, 0.02*want)
+}
+
+// An incident of which a minute was not logged is the same incident: it is
+// named, left out of the replay, and moves no limit.
+func TestAnIncidentInAPartlyCoveredWindowIsNamed(t *testing.T) {
+	ws := world(3, 7, 100, 0.9, 0.01)
+	for i := 3000; i < 3036; i++ {
+		ws[i].Solved = 25
+	}
+	whole := measure(t, ws, Options{Plan: publishedPlan()})
+	holes := slices.Clone(ws)
+	for _, i := range []int{3034, 3022, 3011, 3005} { // one in each of its windows
+		holes = slices.Delete(holes, i, i+1)
+	}
+	torn := slices.Clone(ws[:3033]) // and a log that ends within it
+	for _, c := range []struct {
+		name    string
+		windows []release.Window
+	}{{"a minute missing in each window", holes}, {"the log ends in it", torn}} {
+		r := measure(t, c.windows, Options{Plan: publishedPlan()})
+		if len(r.Incidents) != 1 || !r.Incidents[0].From.Equal(ws[3000].T) || r.Incidents[0].To.Before(c.windows[len(c.windows)-1].T) && c.name == "the log ends in it" {
+			t.Errorf("%s: incidents %+v", c.name, r.Incidents)
+		}
+		for _, w := range r.clean {
+			if !w.T.Before(ws[3000].T) && w.T.Before(ws[3036].T) {
+				t.Errorf("%s: %v is replayed as normal", c.name, w.T)
+				break
+			}
+		}
+		a, b := *step(t, whole, 0.1).ThresholdPP, *step(t, r, 0.1).ThresholdPP
+		if math.Abs(b/a-1) > 0.15 {
+			t.Errorf("%s: the threshold moves from %v to %v pp", c.name, a, b)
+		}
+	}
+}
+
+// Three unsolved requests of three are far out in sigmas, and nothing to speak of.
+func TestFewRequestsAreNoIncident(t *testing.T) {
+	ws := world(11, 14, 1, 0.9, 0)
+	if r := measure(t, ws, Options{}); len(r.Incidents) > 0 {
+		t.Errorf("%+v", r.Incidents)
+	}
+}
+
+func TestDispersionHasItsKeysWhateverTheWindowsAreCalled(t *testing.T) {
+	ws := world(1, 2, 100, 0.9, 0.01)
+	plan := publishedPlan()
+	for i := range plan.Steps {
+		plan.Steps[i].Limits.SlowSpan = time.Hour
+	}
+	r := measure(t, ws, Options{Span: 10 * time.Minute, SpanName: "600s", Plan: plan, Live: time.Hour})
+	for _, key := range []string{"600s", "10m", "25m", "60m"} {
+		if d, ok := r.Dispersion[key]; !ok || d.Phi == nil {
+			t.Errorf("%s is not there: %v", key, r.Dispersion)
+		}
+	}
+	if *r.Dispersion["600s"].Phi != *r.Dispersion["10m"].Phi || r.Slow.TauSpan != "60m" {
+		t.Errorf("tau is of %s", r.Slow.TauSpan)
+	}
+}
+
+// One request in twenty carries a cost: what a window's mean is of is a
+// twentieth of its requests.
+func TestCostOfAPartOfTheRequests(t *testing.T) {
+	ws := world(1, 2, 200, 0.9, 0)
+	for i := range ws {
+		ws[i].Known |= release.HasCostMean
+		ws[i].CostMean = 0.01
+	}
+	costs := []stats.Weighted{{Value: 0.005, Weight: 14400}, {Value: 0.015, Weight: 14400}} // 10 a minute
+	o := Options{Plan: publishedPlan(), Requests: map[release.Arm]Requests{release.All: {Exact: true, CostUSD: costs}}}
+	some := measure(t, ws, o)
+	costs[0].Weight, costs[1].Weight = 20*costs[0].Weight, 20*costs[1].Weight
+	all := measure(t, ws, o)
+	if ratio := float64(*some.Cost.NRequired) / float64(*all.Cost.NRequired); ratio < 18 || ratio > 21 {
+		t.Errorf("%d requests are required where all have a cost, %d where one in twenty has", *all.Cost.NRequired, *some.Cost.NRequired)
+	}
+	if !warned(some, "partial-figure") || warned(all, "partial-figure") || some.Cost.Requests != 28800 {
+		t.Errorf("%+v, %v", some.Cost, some.Warnings)
+	}
 }

@@ -24,6 +24,12 @@ func (m *measurement) cost() {
 		return
 	}
 	mean := sum / float64(c.Requests)
+	m.priced = 1
+	if n := weightOf(m.requests.CostUSD); n > 0 { // a window's mean is of those of its requests that carry a cost
+		mean = sumOf(m.requests.CostUSD) / float64(n)
+		m.priced = math.Min(1, float64(n)/float64(c.Requests))
+		c.Requests = n
+	}
 	c.MeanUSD = figureSig(mean, 6)
 	if mean <= 0 {
 		return
@@ -36,9 +42,13 @@ func (m *measurement) cost() {
 		c.CV = figureSig(m.costVariation(mean), 6)
 	}
 	if limit := m.costRatio(); c.CV != nil && *c.CV > 1e-9 && limit > 1 && m.perTick[release.Cost] > 0 {
-		c.NRequired = costSamples(*c.CV, limit, m.perTick[release.Cost])
+		c.NRequired = costSamples(m.costCV(), limit, m.perTick[release.Cost])
 	}
 }
+
+// costCV is the variation of a request's cost as its window shows it: where
+// only a part of the requests carry a cost, the mean is of as many fewer.
+func (m *measurement) costCV() float64 { return *m.r.Cost.CV / math.Sqrt(m.priced) }
 
 func (m *measurement) costRatio() float64 {
 	if m.o.Plan == nil {

@@ -14,22 +14,20 @@ const (
 )
 
 // incidents finds the runs of windows far from the median, and names them. It
-// leaves none out.
+// leaves none out. Windows of which a part is not covered are looked at too.
 func (m *measurement) incidents() {
-	zs := m.distances()
-	m.flagged = make([]bool, len(zs))
 	m.r.Incidents = []Incident{}
+	zs := m.distances()
 	for i := 0; i < len(zs); i++ {
-		if math.Abs(zs[i]) < incidentZ || m.flagged[i] {
+		if math.Abs(zs[i]) < incidentZ || !m.surely(i, zs[i]) {
 			continue
 		}
 		from, to := m.extend(zs, i)
-		inc := Incident{From: m.calib.t[from].UTC(), To: m.calib.t[to].Add(m.calib.span).UTC(), Above: zs[i] > 0}
+		inc := Incident{From: m.seen.t[from].UTC(), To: m.seen.t[to].Add(m.seen.span).UTC(), Above: zs[i] > 0}
 		for j := from; j <= to; j++ {
-			m.flagged[j] = true
 			inc.Windows++
-			inc.Judged += m.calib.ps[j].N
-			inc.Solved += m.calib.ps[j].X
+			inc.Judged += m.seen.ps[j].N
+			inc.Solved += m.seen.ps[j].X
 			if math.Abs(zs[j]) > math.Abs(inc.WorstZ) {
 				inc.WorstZ = round(zs[j], 2)
 			}
@@ -37,27 +35,50 @@ func (m *measurement) incidents() {
 		m.r.Incidents = append(m.r.Incidents, inc)
 		i = to
 	}
+	spans := m.flaggedSpans()
+	m.flagged = make([]bool, len(m.calib.ps))
+	for i, t := range m.calib.t {
+		m.flagged[i] = overlaps(spans, t, t.Add(m.calib.span))
+	}
 }
 
-// distances returns how many sigmas of chance and noise each calibration
-// window lies from the middle.
+// distances returns how many sigmas of chance and noise each window lies from
+// the middle of the whole ones.
 func (m *measurement) distances() []float64 {
-	s := m.calib
-	sp := spreadOf(s, 0)
-	if sp.method == "robust" {
-		sp.tau = stats.TauRobust(s.ps)
-	}
-	middle := stats.Median(s.rates())
-	if middle <= 0 || middle >= 1 {
-		middle = sp.p0
-	}
-	zs := make([]float64, len(s.ps))
-	for i, p := range s.ps {
-		if sigma := stats.NoiseSigma(middle, p.N, sp.tau, 0); sigma > 0 {
+	middle, tau := m.middle()
+	zs := make([]float64, len(m.seen.ps))
+	for i, p := range m.seen.ps {
+		if sigma := stats.NoiseSigma(middle, p.N, tau, 0); sigma > 0 {
 			zs[i] = (p.Rate() - middle) / sigma
 		}
 	}
 	return zs
+}
+
+// middle returns the middle of the whole windows' rates and their noise.
+func (m *measurement) middle() (rate, tau float64) {
+	sp := spreadOf(m.calib, 0)
+	tau = sp.tau
+	if sp.method == "robust" {
+		tau = stats.TauRobust(m.calib.ps)
+	}
+	rate = stats.Median(m.calib.rates())
+	if rate <= 0 || rate >= 1 {
+		rate = sp.p0
+	}
+	return rate, tau
+}
+
+// surely reports whether a window so far out is so by more than the chance of
+// its few requests: sigmas say little of three.
+func (m *measurement) surely(i int, z float64) bool {
+	const rare = 1e-5
+	middle, _ := m.middle()
+	p := m.seen.ps[i]
+	if z < 0 {
+		return stats.BinomialCDF(p.X, p.N, middle) <= rare
+	}
+	return stats.BinomialTail(p.X, p.N, middle) <= rare
 }
 
 // extend widens an incident to the neighbours that lie far off on the same
@@ -65,10 +86,10 @@ func (m *measurement) distances() []float64 {
 func (m *measurement) extend(zs []float64, i int) (from, to int) {
 	side := math.Copysign(1, zs[i])
 	from, to = i, i
-	for from > 0 && m.calib.adjacent[from] && side*zs[from-1] > neighbourZ {
+	for from > 0 && m.seen.adjacent[from] && side*zs[from-1] > neighbourZ {
 		from--
 	}
-	for to+1 < len(zs) && m.calib.adjacent[to+1] && side*zs[to+1] > neighbourZ {
+	for to+1 < len(zs) && m.seen.adjacent[to+1] && side*zs[to+1] > neighbourZ {
 		to++
 	}
 	return from, to
@@ -85,8 +106,8 @@ func (m *measurement) excludeIncidents() error {
 		windows += inc.Windows
 		spans = append(spans, Gap{From: inc.From, To: inc.To, Minutes: inc.To.Sub(inc.From).Minutes()})
 	}
-	if share := float64(windows) / float64(len(m.calib.ps)); share > maxFlagged {
-		m.refusal.add("contaminated", fmt.Sprintf("%d of %d windows are flagged as incidents: %.1f %% are more than --auto-exclude may leave out", windows, len(m.calib.ps), 100*share),
+	if share := float64(windows) / float64(len(m.seen.ps)); share > maxFlagged {
+		m.refusal.add("contaminated", fmt.Sprintf("%d of %d windows are flagged as incidents: %.1f %% are more than --auto-exclude may leave out", windows, len(m.seen.ps), 100*share),
 			"find a quieter week, or say with --exclude FROM/TO what was not normal")
 		return m.refusal
 	}

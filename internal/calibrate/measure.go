@@ -59,11 +59,13 @@ type measurement struct {
 	requests Requests         // the arm's single requests
 	slowMS   float64          // latency above which a window's Slow requests are; 0: not known
 	grid     *grid
+	seen     *series // windows with judged requests, those covered in part included
 	calib    *series // whole calibration windows
 	live     *series // whole live windows, or the calibration windows where there are none
 	spread   map[time.Duration]spread
 	flagged  []bool                  // calibration windows that are part of an incident
 	more     [release.Judged][]int   // how often the replay raised a signal's limit, by step
+	priced   float64                 // share of the requests that carry a cost
 	perTick  [release.Judged]float64 // each signal's false trips a live window
 	refusal  *Refusal
 }
@@ -97,7 +99,7 @@ func (m *measurement) count() {
 	m.kept = without(m.own, m.left)
 	m.grid = gather(m.kept, m.o.Span, 0, m.left, m.o, m.refusal)
 	m.r.Windows = Windows{Span: m.o.SpanName, Partial: []Partial{}, Gaps: []Gap{}}
-	m.calib = m.grid.whole(&m.r.Windows)
+	m.calib, m.seen = m.grid.whole(&m.r.Windows), m.grid.seen()
 	m.r.Span.CoveredMin, m.r.Span.WatchedMin = m.grid.covered.Minutes(), 0
 	for _, s := range m.grid.watched {
 		m.r.Span.WatchedMin += s.To.Sub(s.From).Minutes()
@@ -131,6 +133,9 @@ func (m *measurement) learn(arm release.Arm) {
 	m.r.cusum = m.o.Plan != nil && m.o.Plan.Steps[0].Limits.Judge == breaker.CusumJudge
 	m.r.clean = without(m.kept, m.flaggedSpans())
 	m.r.replay = ReplayOptions{Tick: m.o.Tick, Zone: m.o.Zone, TolerableDropPP: m.o.TolerableDropPP, ArmShare: m.armShare()}
+	if m.r.Cost.CV != nil {
+		m.r.replay.CostCV = m.costCV()
+	}
 }
 
 // armShare is which share of the whole traffic the baseline's arm is.
@@ -229,20 +234,26 @@ func (m *measurement) chooseLive() {
 		return
 	}
 	m.live = m.calib
-	m.disperse(m.o.SpanName, m.calib)
-	if span := DefaultSpan; span != m.o.Span {
-		if s := m.seriesOf(span, 0); s != nil && len(s.ps) > 0 {
-			m.disperse(spanName(span), s)
+	for _, w := range []struct {
+		name string
+		span time.Duration
+	}{{m.o.SpanName, m.o.Span}, {spanName(DefaultSpan), DefaultSpan}, {spanName(publishedLive), publishedLive}, {m.nameOf(m.o.Live), m.o.Live}} {
+		if _, done := m.r.Dispersion[w.name]; done {
+			continue
+		}
+		if s := m.seriesOf(w.span, 0); s != nil && len(s.ps) > 0 {
+			m.disperse(w.name, s)
+			if w.span == m.o.Live {
+				m.live = s
+			}
 		}
 	}
 	span := m.o.Live
-	s := m.seriesOf(span, 0)
-	if s == nil || len(s.ps) == 0 {
-		return
+	if m.o.Live == m.o.Span {
+		m.live = m.calib
 	}
-	m.live = s
-	if span != m.o.Span {
-		m.disperse(spanName(span), s)
+	if m.live.span != span {
+		return
 	}
 	m.overOffsets(span)
 }
@@ -335,7 +346,7 @@ func (m *measurement) seriesOf(span, offset time.Duration) *series {
 func (m *measurement) centre() {
 	mean, sd := stats.MeanSD(m.calib.rates())
 	pool := stats.Pool(m.calib.ps)
-	m.r.Centre = Centre{Mean: figure(mean, 6), P0: figure(pool.Rate(), 6), Median: figure(stats.Median(m.calib.rates()), 6)}
+	m.r.Centre = Centre{Mean: figure(mean, 6), P0: figure(pool.Rate(), 12), Median: figure(stats.Median(m.calib.rates()), 6)}
 	below, _ := stats.Disperse(m.calib.ps).PValues()
 	d := m.r.Dispersion[m.o.SpanName]
 	switch {

@@ -16,6 +16,8 @@ const (
 	GoodSpan    = 5 * 24 * time.Hour // a warning below
 	GoodWindows = 100                // independent windows; a warning below
 	DefaultSpan = 10 * time.Minute   // of a calibration window
+
+	publishedLive = 25 * time.Minute // slow_window_min
 )
 
 // Options says how to measure. The zero value of a field is its default.
@@ -140,7 +142,7 @@ func (o Options) withDefaults() Options {
 		o.SpanName = spanName(o.Span)
 	}
 	if o.Live == 0 {
-		o.Live = 25 * time.Minute
+		o.Live = publishedLive
 	}
 	if o.Tick == 0 {
 		o.Tick = time.Minute

@@ -42,6 +42,11 @@ func (m *measurement) remarks() {
 		}
 		r.warn("gaps", fmt.Sprintf("nothing is known of %s minutes in %s, the first at %s", number(round(lost, 1)), count(n, "gap"), stamp(r.Windows.Gaps[0].From)), "the windows they touch are left out of sigma")
 	}
+	for _, left := range m.o.Exclude {
+		if !slices.ContainsFunc(m.own, func(w release.Window) bool { return overlaps([]Gap{left}, w.T, w.End()) }) {
+			r.warn("excludes-nothing", fmt.Sprintf("--exclude %s/%s covers no window", stamp(left.From), stamp(left.To)), "is the date right?")
+		}
+	}
 	r.noneSeen("violations", &r.Violations)
 	r.noneSeen("transfers", &r.Transfers)
 	r.missing()
@@ -90,16 +95,36 @@ func (v *Verdict) Refuses() bool { return !v.OK && !slices.Contains(v.Reasons, t
 
 // judge says whether the plan can be judged: the verdict behind exit 11.
 func (m *measurement) judge() {
+	m.r.Verdict = Verdict{OK: true, Reasons: []string{}}
+	m.verdict()
+	if m.r.warned(tooShortCode) || m.r.warned(fewWindowsCode) {
+		m.r.Verdict = Verdict{Reasons: append([]string{tooShortCode}, m.r.Verdict.Reasons...)}
+	}
+}
+
+// blindSteps says at which steps the fixed window of the plain rule never
+// holds enough; their gates judge later.
+func (m *measurement) blindSteps() {
+	var blind []string
+	for i := range m.r.Steps {
+		if st := &m.r.Steps[i]; st.NWindow != nil && !st.CanJudge {
+			blind = append(blind, percent(st.Pct))
+		}
+	}
+	if n := m.r.Slow.MinSamples; n != nil && len(blind) > 0 {
+		m.r.warn("blind-steps", fmt.Sprintf("at %s a fixed window does not hold the %d judged requests that the plain rule needs at quiet times: the breaker's slow layer is blind there, and the gate judges when they have come", strings.Join(blind, ", "), *n), "leave out --k: the fitted form's window reaches back; or begin with a larger step")
+	}
+}
+
+// verdict judges the plan by the rule that was asked for.
+func (m *measurement) verdict() {
 	r, s := m.r, &m.r.Slow
-	r.Verdict = Verdict{OK: true, Reasons: []string{}}
 	switch {
 	case m.r.Totals.Judged == 0:
 		m.fail(NoOutcome, fmt.Sprintf("none of %d requests says whether it was solved: the traffic is measured, and no threshold of the solve rate", r.Totals.Total), "map the outcome: --map solved=COLUMN (true or false in records, a count in windows)")
 		return
-	case r.warned(tooShortCode) || r.warned(fewWindowsCode):
-		r.Verdict = Verdict{Reasons: []string{tooShortCode}}
-		return
 	case m.o.K > 0:
+		m.blindSteps()
 		if m.o.AskedFor && s.Plain.ThreeSigmaPP != nil && *s.Plain.ThreeSigmaPP > s.TolerableDropPP {
 			r.Verdict = Verdict{Reasons: []string{"noise"}}
 		}

@@ -44,7 +44,7 @@ type limitsOf struct {
 // none where the verdict refuses: half of a rule is no rule.
 func (r *Report) Settings() []Setting {
 	b := &settings{}
-	if r.Verdict.Refuses() {
+	if !r.Verdict.OK {
 		return nil
 	}
 	if r.RequestsPerMin != nil && *r.RequestsPerMin > 0 {

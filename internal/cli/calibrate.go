@@ -146,7 +146,10 @@ func runCalibrate(ctx context.Context, o *calibrateOptions) error {
 	if rep.Verdict.Refuses() {
 		return o.unjudged(rep)
 	}
-	if !o.Write {
+	if o.Write && !rep.Verdict.OK {
+		o.app.warn("%s was not touched: a baseline that is too short has no verdict", o.app.global.Config)
+	}
+	if !o.Write || !rep.Verdict.OK {
 		return nil
 	}
 	diff, err := o.write(ctx, src, rep)

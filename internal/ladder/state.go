@@ -182,7 +182,7 @@ func control(w *release.Window, stable []release.Window) {
 	first, _ := slices.BinarySearchFunc(stable, w.T, func(s release.Window, t time.Time) int { return s.T.Compare(t) })
 	for i := first; i < len(stable) && stable[i].T.Before(w.End()); i++ {
 		s := &stable[i]
-		if s.End().After(w.End()) || !s.Has(release.HasSolved) {
+		if s.Total <= 0 || s.End().After(w.End()) || !s.Has(release.HasSolved) {
 			continue
 		}
 		w.ControlJudged += s.Judged

@@ -274,10 +274,14 @@ func signalSection(r *calibrate.Report) section {
 	s := section{ID: "signals", Title: "The other signals"}
 	if len(r.P99.Exceed) > 0 {
 		var counts []string
+		over := ""
+		if r.P99.SlowMS != nil {
+			over = " (over " + known(r.P99.SlowMS, 1, 5, " ms") + ")"
+		}
 		for _, e := range r.P99.Exceed {
 			counts = append(counts, thousands(e.Count)+" of "+thousands(e.N))
 		}
-		s.Words = append(s.Words, "Too many slow requests (over "+known(r.P99.SlowMS, 1, 5, " ms")+") are: "+strings.Join(counts, ", ")+".")
+		s.Words = append(s.Words, "Too many slow requests"+over+" are: "+strings.Join(counts, ", ")+".")
 	}
 	return s.with(signalTable(r))
 }

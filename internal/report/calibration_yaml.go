@@ -36,7 +36,7 @@ func calibrationYAML(w io.Writer, r *calibrate.Report, settings []calibrate.Sett
 	if len(metrics.below) > 0 {
 		root.below = append(root.below, metrics)
 	}
-	if r.Verdict.Refuses() {
+	if !r.Verdict.OK {
 		root.below = nil // half of a rule is no rule
 	}
 	var lines []yamlLine
