@@ -170,7 +170,7 @@ func (n *Noise) exact(p0 float64, judged int64) bool {
 // rho is the intraclass correlation of a beta-binomial with the noise's
 // variance of the true rate.
 func (n *Noise) rho(p0 float64) float64 {
-	return (float64(n.Tau*n.Tau) + float64(n.SE*n.SE)) / (p0 * (1 - p0))
+	return stats.ICCOf(float64(n.Tau*n.Tau)+float64(n.SE*n.SE), p0)
 }
 
 // screen is how many sigmas below the baseline a rate must lie before the tail

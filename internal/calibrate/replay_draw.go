@@ -3,6 +3,8 @@ package calibrate
 import (
 	"math"
 	"math/rand/v2"
+
+	"github.com/canaryctl/canaryctl/internal/draw"
 )
 
 // purpose is what random numbers are for. Every purpose of a seed has a stream
@@ -31,17 +33,7 @@ type dice struct {
 }
 
 func newDice(seed uint64, what purpose, step int) *dice {
-	hi := mix(seed + uint64(what)*0x9e3779b97f4a7c15)
-	return &dice{rng: rand.New(rand.NewPCG(hi, mix(hi^mix(uint64(step)))))}
-}
-
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood 2014): neighbouring
-// seeds, purposes and steps come out unrelated.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
+	return &dice{rng: rand.New(rand.NewPCG(draw.Seed(seed, uint64(what), uint64(step))))}
 }
 
 // inversionMean is the mean up to which a binomial count is drawn by going up
@@ -58,27 +50,12 @@ func (d *dice) binomial(n int64, p float64) int64 {
 	case p > 0.5:
 		return n - d.binomial(n, 1-p)
 	case float64(n)*p < inversionMean:
-		return d.inversion(n, p)
+		if d.p != p {
+			d.p, d.logQ = p, math.Log1p(-p)
+		}
+		return draw.Inversion(d.rng, n, p, d.logQ)
 	}
 	return d.rejection(n, p)
-}
-
-// inversion is algorithm BINV of Kachitvichyanukul and Schmeiser (1988), which
-// is exact up to the rounding of floats.
-func (d *dice) inversion(n int64, p float64) int64 {
-	if d.p != p {
-		d.p, d.logQ = p, math.Log1p(-p)
-	}
-	odds := p / (1 - p)
-	term := math.Exp(float64(n) * d.logQ)
-	u := d.rng.Float64()
-	k := int64(0)
-	for u > term && k < n {
-		u -= term
-		k++
-		term = float64(term * (odds * float64(n-k+1) / float64(k)))
-	}
-	return k
 }
 
 // rejection is algorithm BTRS of Hoermann (1993), "The generation of binomial

@@ -176,7 +176,7 @@ func (m *measurement) samplesFor(out *Step, t float64) {
 func (m *measurement) exactDrop(n int64, tau, se float64) float64 {
 	s := &m.r.Slow
 	p := s.SolveBaseline
-	rho := (float64(tau*tau) + float64(se*se)) / (p * (1 - p))
+	rho := stats.ICCOf(float64(tau*tau)+float64(se*se), p)
 	unsolved := stats.BetaBinomialCritical(n, 1-p, rho, stats.OneSided(*s.Z))
 	return float64(unsolved)/float64(n) - (1 - p)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/batch"
 	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/draw"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -169,7 +170,7 @@ type stepOutcome struct {
 
 // live runs one baseline's limits over fresh weeks.
 func (w *truth) live(world int, baseline uint64, a amount) (*outcome, error) {
-	seed := mix(uint64(world)<<32 + baseline)
+	seed := draw.Mix(uint64(world)<<32 + baseline)
 	l, err := w.learn(seed, a, int(baseline) < a.cusums)
 	if err != nil {
 		return nil, fmt.Errorf("%s, baseline %d: %w", w.name, baseline, err)
@@ -181,7 +182,7 @@ func (w *truth) live(world int, baseline uint64, a amount) (*outcome, error) {
 		s.mid, s.cold, s.cusumMid, s.cusumCold = make([][]float64, n), make([][]float64, n), make([][]float64, n), make([][]float64, n)
 	}
 	for week := range a.weeks {
-		fresh := mix(seed ^ mix(uint64(week)+1))
+		fresh := draw.Mix(seed ^ draw.Mix(uint64(week)+1))
 		rates := w.rates(fresh)
 		for i, slots := range worldSlots {
 			ws := canary(fresh, slots, rates)

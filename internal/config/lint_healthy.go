@@ -11,6 +11,7 @@ import (
 	"gonum.org/v1/gonum/stat/distuv"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
+	"github.com/canaryctl/canaryctl/internal/draw"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -198,14 +199,5 @@ func drawBinomial(src rand.Source, n int64, p float64) int64 {
 	case float64(n)*p >= fewExpected:
 		return int64(distuv.Binomial{N: float64(n), P: p, Src: src}.Rand())
 	}
-	u, odds := rand.New(src).Float64(), p/(1-p)
-	chance := math.Exp(float64(n) * math.Log1p(-p)) // of k
-	for k := range n {
-		if u < chance {
-			return k
-		}
-		u -= chance
-		chance *= odds * float64(n-k) / float64(k+1)
-	}
-	return n
+	return draw.Inversion(rand.New(src), n, p, math.Log1p(-p))
 }

@@ -49,7 +49,7 @@ func TestFittedThresholds(t *testing.T) {
 // TestExactThreshold: one solved request more is not as rare as z sigmas.
 func TestExactThreshold(t *testing.T) {
 	f := fittedStep(t, "solve_baseline: 0.995, solve_rate_drop_pp: 2, noise: {z: 3, tau: 0.002, tail: exact}")
-	alpha, rho := stats.OneSided(3), stats.ICCOfTau(0.002, 0.995)
+	alpha, rho := stats.OneSided(3), stats.ICCOf(0.002*0.002, 0.995)
 	for _, n := range []int64{20, 150, 600, 5000} {
 		solved := int64(math.Round((0.995 - f.at(n)) * float64(n)))
 		if p := stats.BetaBinomialCDF(solved, n, 0.995, rho); p > alpha {

@@ -5,6 +5,8 @@ import (
 	"math/rand/v2"
 
 	"gonum.org/v1/gonum/stat/distuv"
+
+	"github.com/canaryctl/canaryctl/internal/draw"
 )
 
 // dice are the random numbers of a feed: one generator that is set anew for
@@ -23,18 +25,8 @@ func (d *dice) init(seed uint64) {
 
 // at sets the generator to the beginning of a stream's tick.
 func (d *dice) at(stream, tick int) *dice {
-	hi := mix(d.seed + uint64(stream+1)*0x9e3779b97f4a7c15)
-	d.pcg.Seed(hi, mix(hi^mix(uint64(tick))))
+	d.pcg.Seed(draw.Seed(d.seed, uint64(stream+1), uint64(tick)))
 	return d
-}
-
-// mix is the finaliser of SplitMix64 (Steele, Lea and Flood 2014): neighbouring
-// seeds, streams and ticks come out unrelated.
-func mix(x uint64) uint64 {
-	x += 0x9e3779b97f4a7c15
-	x = (x ^ x>>30) * 0xbf58476d1ce4e5b9
-	x = (x ^ x>>27) * 0x94d049bb133111eb
-	return x ^ x>>31
 }
 
 // poisson draws a count of the given mean.
@@ -61,22 +53,7 @@ func (d *dice) binomial(n int64, p float64) int64 {
 	case float64(n)*p > inversionMean:
 		return int64(distuv.Binomial{N: float64(n), P: p, Src: d.pcg}.Rand())
 	}
-	return d.inversion(n, p)
-}
-
-// inversion is algorithm BINV of Kachitvichyanukul and Schmeiser (1988), which
-// is exact up to the rounding of floats.
-func (d *dice) inversion(n int64, p float64) int64 {
-	odds := p / (1 - p)
-	term := math.Exp(float64(n) * math.Log1p(-p))
-	u := d.rng.Float64()
-	k := int64(0)
-	for u > term && k < n {
-		u -= term
-		k++
-		term *= odds * float64(n-k+1) / float64(k)
-	}
-	return k
+	return draw.Inversion(d.rng, n, p, math.Log1p(-p))
 }
 
 // manySteps is how many requests above the percentile are still drawn one by

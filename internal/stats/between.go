@@ -70,11 +70,12 @@ func ICC(ps []Proportion) float64 {
 // correlation stands for: sqrt(rho p0 q0).
 func TauOfICC(rho, p0 float64) float64 { return math.Sqrt(rho * p0 * (1 - p0)) }
 
-// ICCOfTau is the inverse of [TauOfICC], 0 for a p0 of 0 or 1: what
+// ICCOf is the inverse of [TauOfICC], for a variance between windows of tau^2
+// or of more than one part; 0 for a p0 of 0 or 1, and at most 1. It is what
 // [BetaBinomialCDF] takes.
-func ICCOfTau(tau, p0 float64) float64 {
+func ICCOf(variance, p0 float64) float64 {
 	if pq := p0 * (1 - p0); pq > 0 {
-		return min(1, tau*tau/pq)
+		return min(1, variance/pq)
 	}
 	return 0
 }

@@ -248,7 +248,7 @@ func TestIncidentsDoNotMoveTheRobustTau(t *testing.T) {
 // Both ways to say it agree: the beta-binomial of the ICC has the variance of NoiseSigma.
 func TestTauAndICCAreTheSameNoise(t *testing.T) {
 	const p, tau = 0.9, 0.02
-	rho := ICCOfTau(tau, p)
+	rho := ICCOf(tau*tau, p)
 	near(t, "there and back", TauOfICC(rho, p), tau, 1e-15)
 	for _, n := range []int64{1, 10, 250} {
 		var m1, m2 float64
@@ -259,7 +259,7 @@ func TestTauAndICCAreTheSameNoise(t *testing.T) {
 		}
 		digits(t, "sd", math.Sqrt(m2-m1*m1)/float64(n), NoiseSigma(p, n, tau, 0), 9)
 	}
-	if rho := ICCOfTau(0.02, 1); rho != 0 {
+	if rho := ICCOf(0.02, 1); rho != 0 {
 		t.Errorf("a service that never fails: %v", rho)
 	}
 }
