@@ -229,11 +229,10 @@ func perMinute(requests int64, d time.Duration) *float64 {
 // chooseLive finds the windows that noise at the live window is measured on.
 // Where the input is too coarse for them, the calibration windows stand in.
 func (m *measurement) chooseLive() {
+	m.live = m.calib
 	if !m.outcomes() {
-		m.live = m.calib
 		return
 	}
-	m.live = m.calib
 	for _, w := range []struct {
 		name string
 		span time.Duration
@@ -248,14 +247,9 @@ func (m *measurement) chooseLive() {
 			}
 		}
 	}
-	span := m.o.Live
-	if m.o.Live == m.o.Span {
-		m.live = m.calib
+	if m.live.span == m.o.Live {
+		m.overOffsets(m.o.Live)
 	}
-	if m.live.span != span {
-		return
-	}
-	m.overOffsets(span)
 }
 
 // offsets is at most how many ways of cutting the baseline are looked at.

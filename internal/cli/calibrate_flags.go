@@ -84,7 +84,8 @@ func (s *stepsFlag) Set(text string) error {
 func (s *stepsFlag) Type() string { return "percent" }
 
 // plan returns the plan with the steps of the flag in place of its own, if any
-// were given. Their limits are the plan's last step's.
+// were given. Each takes limits and holds from the plan's step in its place, or
+// from the last.
 func (s *stepsFlag) plan(base *ladder.Plan) (*ladder.Plan, error) {
 	if len(*s) == 0 {
 		return base, nil
@@ -120,7 +121,7 @@ func (f *falseTripsFlag) Set(text string) error {
 	bad := fmt.Errorf("%q is no budget such as 0.1/week or 1%%/release", text)
 	if share, ok := strings.CutSuffix(text, "/release"); ok {
 		p, err := shareOf(share)
-		if err != nil || p <= 0 || p >= 1 {
+		if err != nil || !(p > 0 && p < 1) {
 			return bad
 		}
 		*f = falseTripsFlag{perRelease: p}
