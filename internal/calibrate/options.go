@@ -54,8 +54,8 @@ type Options struct {
 	Power float64
 	// Exclude are spans of time that are left out of centre and noise.
 	Exclude []Gap
-	// AutoExclude leaves the flagged incidents out, if they are no more than
-	// MaxIncidents of the windows.
+	// AutoExclude leaves the flagged incidents out; more than a twentieth of the
+	// windows is a refusal.
 	AutoExclude bool
 	// Strict refuses a baseline that looks contaminated or is not stationary.
 	Strict bool

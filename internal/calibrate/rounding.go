@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -45,10 +46,8 @@ func count(n int, unit string) string {
 // plural puts the s where the noun is: "whole windows of 10 minutes".
 func plural(unit string) string {
 	const noun = "window"
-	for i := 0; i+len(noun) <= len(unit); i++ {
-		if unit[i:i+len(noun)] == noun {
-			return unit[:i] + noun + "s" + unit[i+len(noun):]
-		}
+	if before, after, ok := strings.Cut(unit, noun); ok {
+		return before + noun + "s" + after
 	}
 	return unit + "s"
 }
