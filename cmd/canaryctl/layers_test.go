@@ -19,7 +19,7 @@ const module = "github.com/canaryctl/canaryctl/"
 var layers = []string{
 	"release", "splice", "diag", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow",
 	"diagnose", "batch", "config", "trace", "scenario", "report", "source", "target", "journal", "state", "notify",
-	"metrics", "driver", "configapi", "proxy", "tui", "cli",
+	"probe", "metrics", "ci", "driver", "configapi", "proxy", "tui", "cli", "servertest",
 }
 
 // pure packages have no hidden input: time is an argument.

@@ -29,13 +29,10 @@ func (d *document) bind() *Config {
 		Slow:             d.slowLayer(""),
 		ApprovalTimeout:  d.get("canary.approval_timeout_min").span,
 		CostBaselineUSD:  d.get("canary.cost_baseline_usd").number,
-		StateDir:         d.get("state.dir").text,
+		State:            StateStore{Dir: d.get("state.dir").text},
 		Signals:          d.signals(),
 		Freezes:          d.freezes(),
 		Source:           d.source(),
-		Target:           d.block("target"),
-		Notify:           d.blocks("notify"),
-		Hooks:            Hooks{OnRollback: d.blocks("hooks.on_rollback")},
 	}
 	c.Recovery = d.recovery()
 	c.Versions = Versions{
@@ -315,7 +312,6 @@ func (d *document) source() *Source {
 	s := &Source{Kind: kind, Span: d.get(path + ".span_min").span, Settle: d.get(path + ".settle_min").span}
 	if kind == "prometheus" {
 		s.URL, s.URLEnv, s.TokenEnv = d.get(path+".url").text, d.get(path+".url_env").text, d.get(path+".token_env").text
-		s.Queries = d.mapping(path + ".queries")
 		return s
 	}
 	s.Map, s.Arms = d.mapping(path+".map"), d.mapping(path+".arms")
@@ -337,23 +333,4 @@ func (d *document) onlyKey(path string) string {
 		}
 	}
 	return ""
-}
-
-func (d *document) block(path string) *Block {
-	kind := d.onlyKey(path)
-	if kind == "" {
-		return nil
-	}
-	v := d.values[path+"."+kind]
-	return &Block{Kind: kind, Values: d.mapping(path + "." + kind), Line: v.key.Line, Col: v.key.Column}
-}
-
-func (d *document) blocks(path string) []Block {
-	var out []Block
-	for i := range d.items(path) {
-		if b := d.block(fmt.Sprintf("%s[%d]", path, i)); b != nil {
-			out = append(out, *b)
-		}
-	}
-	return out
 }

@@ -34,10 +34,10 @@ type Config struct {
 
 	Versions Versions
 	Source   *Source // nil when left out
-	Target   *Block  // nil when left out
-	StateDir string
-	Notify   []Block
-	Hooks    Hooks
+	Target   *Target // nil when left out
+	State    StateStore
+	Notify   []Channel
+	Hooks    []Hook // hooks.on_rollback
 
 	doc *document
 }
@@ -163,36 +163,7 @@ func (s Secret) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 // Reveal returns the secret itself, to be used and not to be shown.
 func (s Secret) Reveal() string { return string(s) }
 
-// Source says where live windows come from. Kind is windows, records or
-// prometheus; the fields of the other kinds are zero.
-type Source struct {
-	Kind     string
-	Paths    []string       // windows, records
-	Map      map[string]any // windows, records: columns by the names of fields
-	Arms     map[string]any // windows, records: values of version or model by arm
-	URL      string         // prometheus
-	URLEnv   string
-	TokenEnv string
-	Queries  map[string]any // prometheus: PromQL by arm and field
-	Span     time.Duration  // length of a window
-	Settle   time.Duration  // windows younger than this are not read yet
-}
-
-// Block is a part of the configuration whose form belongs to another package:
-// a target, a channel of notify, an action of a hook. Values holds strings,
-// bools, [Number], nil, []any and map[string]any.
-type Block struct {
-	Kind      string
-	Values    map[string]any
-	Line, Col int // of the key that names the kind
-}
-
-// Hooks are the actions at a change.
-type Hooks struct {
-	OnRollback []Block
-}
-
-// Number is a number in a Block, as written.
+// Number is a number in a free mapping, as written.
 type Number string
 
 // Parse reads a canary.yaml. name is how findings call the file. When the list
