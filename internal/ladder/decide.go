@@ -33,12 +33,12 @@ func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
 		drift = st.observe(p, ev.Observed)
 	}
 	if st.Stage == NotStarted {
-		return st.begin(p, d, drift, now)
+		return st.begin(p, d, drift, !ev.Observed.Known, now)
 	}
 	if event, happened := st.fold(p, ev); happened {
 		return st.after(p, d, event)
 	}
-	if event, happened := st.time(p, now, drift); happened {
+	if event, happened := st.time(p, now, drift || !ev.Observed.Known); happened {
 		return st.after(p, d, event)
 	}
 	if st.Pending.Move != release.Hold && !drift {
@@ -105,7 +105,7 @@ func (st *State) climbTo(p *Plan, step int, at time.Time) {
 }
 
 // begin starts a release, unless something forbids it.
-func (st *State) begin(p *Plan, d Decision, drift bool, now time.Time) Decision {
+func (st *State) begin(p *Plan, d Decision, drift, unread bool, now time.Time) Decision {
 	st.Candidate, st.Digest, st.Attempt = p.Candidate, p.Digest, max(st.Attempt, 1)
 	if drift {
 		return d.hold(p, st, WhyDrift)
@@ -119,6 +119,9 @@ func (st *State) begin(p *Plan, d Decision, drift bool, now time.Time) Decision 
 	if until, frozen := p.Frozen(now); frozen {
 		d.Until = until
 		return d.hold(p, st, WhyFrozen)
+	}
+	if unread {
+		return d.hold(p, st, WhyUnread)
 	}
 	return d.write(p, st, release.Start, p.Steps[0].Weight, WhyStart)
 }
@@ -136,6 +139,7 @@ func (st *State) fold(p *Plan, ev Evidence) (release.Event, bool) {
 			continue
 		}
 		st.Seen, st.Span = w.T, w.Span
+		st.share(&w, ev.Stable)
 		if w.T.Before(st.Serving) || st.Pending.Move == release.Probe {
 			continue // from before the weight was read back: neither probe nor evidence
 		}
@@ -207,7 +211,7 @@ func enforced(l *breaker.Limits, s release.Signal) bool {
 
 // time does the breaker's changes by time alone: the end of a cooldown, and
 // probes whose labels came in during a minute without a window. While somebody
-// else has moved the weight no probe begins.
+// else has moved the weight, or nobody can read it, no probe begins.
 func (st *State) time(p *Plan, now time.Time, drift bool) (release.Event, bool) {
 	l := p.limits(0)
 	if st.Span > 0 {
@@ -274,6 +278,9 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 	if why, held := st.holding(p, &d, step, due, now); held {
 		return d.hold(p, st, why)
 	}
+	if !ev.Observed.Known {
+		return d.hold(p, st, WhyUnread)
+	}
 	if st.Step == len(p.Steps)-1 {
 		st.Stage = Completed
 		d.Move, d.Why = release.Complete, WhyComplete
@@ -314,6 +321,8 @@ func (st *State) holding(p *Plan, d *Decision, step *Step, due bool, now time.Ti
 		return WhyFailing, true
 	case metric && d.Verdict == release.Error:
 		return WhySourceFailed, true
+	case d.Off:
+		return WhyMismatch, true
 	case !due:
 		return WhyTime, true
 	case metric && d.Verdict == release.NoData:

@@ -40,21 +40,26 @@ const (
 	WhyConfigChanged
 	WhyCompleted
 	WhyManual
+	// WhyUnread: the target could not be read, so no step is taken forward.
+	WhyUnread
+	// WhyMismatch: the canary is not seen to serve the share that was set.
+	WhyMismatch
 )
 
 var whyNames = [...]string{
 	"", "start", "passed", "complete", "recovered", "trip", "probe", "gate_failed", "locked", "failed", "cooldown",
 	"probing", "time", "insufficient", "no_data", "failing", "source_failed", "frozen", "paused", "approval", "drift",
-	"other_candidate", "config_changed", "completed", "manual",
+	"other_candidate", "config_changed", "completed", "manual", "unread", "share_mismatch",
 }
 
 // String returns the reason's name in files and output.
-func (w Why) String() string {
-	if int(w) < len(whyNames) {
-		return whyNames[w]
-	}
-	return fmt.Sprintf("why(%d)", uint8(w))
-}
+func (w Why) String() string { return nameOf(w, whyNames[:], "why") }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (w Why) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (w *Why) UnmarshalText(b []byte) error { return parseName(w, whyNames[:], b) }
 
 // Decision is what Decide says: what to do, and the figures it rests on. It
 // holds no text; Reason forms it on demand.
@@ -75,6 +80,8 @@ type Decision struct {
 	MinHold  time.Duration
 	Covered  time.Duration
 	Overdue  bool      // max_wait_min is over: notify, exit 3
+	Share    Share     // what both arms were seen to serve under the weight in force
+	Off      bool      // Share is not the weight's: a mismatch
 	Again    bool      // the write was asked for before and has not been read back
 	Until    time.Time // end of a freeze, or of a cooldown
 
@@ -96,6 +103,7 @@ func (d *Decision) fill(p *Plan, st *State) {
 	if step.Limits.Judge == breaker.CusumJudge {
 		d.Needed = 0
 	}
+	d.Share, d.Off = st.Share, st.mismatch(&p.Share)
 	d.Round, d.Trials = st.Breaker.Round, p.limits(0).Trials
 	if d.Phase == release.Open && !st.Breaker.Locked {
 		d.Until = st.Breaker.Since.Add(p.limits(0).Cooldown)
@@ -241,6 +249,10 @@ func (d *Decision) standing() string {
 		return "the release is complete"
 	case WhyManual:
 		return "rolled back by a person"
+	case WhyUnread:
+		return "everything has passed, but the target could not be read"
+	case WhyMismatch:
+		return fmt.Sprintf("the weight is %s, and the canary is seen to serve %s: the gateway does not follow it", d.Weight, d.Share)
 	}
 	return d.Why.String()
 }

@@ -18,6 +18,7 @@ var (
 	ErrPaused       = errors.New("the release is paused already")
 	ErrNotPaused    = errors.New("the release is not paused")
 	ErrConfigIsSame = errors.New("the configuration has not changed")
+	ErrNotComplete  = errors.New("the release is not complete")
 	ErrOffLadder    = errors.New("the weight in force is no step of the changed configuration: roll back first")
 )
 

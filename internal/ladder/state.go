@@ -25,6 +25,17 @@ const (
 	RolledBack
 )
 
+var stageNames = [...]string{"not_started", "climbing", "completed", "failed", "rolled_back"}
+
+// String returns the stage's name in files and output.
+func (s Stage) String() string { return nameOf(s, stageNames[:], "stage") }
+
+// MarshalText implements [encoding.TextMarshaler].
+func (s Stage) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText implements [encoding.TextUnmarshaler].
+func (s *Stage) UnmarshalText(b []byte) error { return parseName(s, stageNames[:], b) }
+
 // State is all that is remembered of a release between two calls of Decide:
 // breaker, ladder and the last folded window are one state. The zero value is
 // a release that has not started. It is data and can be written as JSON.
@@ -47,6 +58,7 @@ type State struct {
 	Seen time.Time     `json:"seen"` // start of the last folded window
 	Span time.Duration `json:"span"` // its span
 
+	Share    Share             `json:"share"` // what both arms served under the weight in force
 	Gate     Tally             `json:"gate"`
 	Unripe   []Tally           `json:"unripe,omitempty"` // windows of this step younger than the label lag, oldest first
 	Covered  time.Duration     `json:"covered"`          // time at this step, in this attempt, with requests seen and not paused
@@ -231,7 +243,7 @@ func (st *State) ripen(now time.Time, lag time.Duration) {
 // enterStep starts a step's gate and hold empty.
 func (st *State) enterStep(step int, at time.Time) {
 	st.Step, st.At, st.Covered, st.PausedFor = step, at, 0, 0
-	st.Gate, st.Unripe = Tally{}, st.Unripe[:0]
+	st.Share, st.Gate, st.Unripe = Share{}, Tally{}, st.Unripe[:0]
 	st.Approval = nil
 }
 

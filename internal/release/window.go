@@ -29,6 +29,7 @@ const (
 	HasP99                            // P99MS
 	HasSlow                           // Slow
 	HasControl                        // ControlJudged and ControlSolved
+	HasUsers                          // Users
 )
 
 // Window is what one arm did in one span of time. The requests it counts have
@@ -48,6 +49,7 @@ type Window struct {
 	CostMean float64 // mean cost a request, USD
 	P99MS    float64 // 99th percentile latency, milliseconds, nearest rank
 	Slow     int64   // requests slower than p99_baseline_ms
+	Users    int64   // different users in the window
 
 	// What stable did in the same span, for a concurrent control.
 	ControlJudged int64
