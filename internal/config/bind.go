@@ -29,11 +29,10 @@ func (d *document) bind() *Config {
 		Slow:             d.slowLayer(""),
 		ApprovalTimeout:  d.get("canary.approval_timeout_min").span,
 		CostBaselineUSD:  d.get("canary.cost_baseline_usd").number,
-		State:            StateStore{Dir: d.get("state.dir").text},
 		Signals:          d.signals(),
 		Freezes:          d.freezes(),
-		Source:           d.source(),
 	}
+	d.bindOutside(c)
 	c.Recovery = d.recovery()
 	c.Versions = Versions{
 		Stable: d.version("versions.stable"), Canary: d.version("versions.canary"),
@@ -69,14 +68,20 @@ func rowOf(path string) *spec {
 	if s := specs[path]; s != nil {
 		return s
 	}
-	if rest, ok := strings.CutPrefix(path, "canary.signals."); ok {
-		if _, key, ok := strings.Cut(rest, "."); ok {
-			return specs["canary.signals.*."+key]
+	for _, names := range nameRows {
+		if rest, ok := strings.CutPrefix(path, names+"."); ok {
+			_, key, below := strings.Cut(rest, ".")
+			if !below {
+				return specs[names+".*"]
+			}
+			return specs[names+".*."+key]
 		}
-		return specs["canary.signals.*"]
 	}
 	return nil
 }
+
+// nameRows are the paths of the mappings of names.
+var nameRows = []string{"canary.signals", promPath + ".queries"}
 
 // get returns a scalar, or its default, or nothing.
 func (d *document) get(path string) typed {
@@ -301,24 +306,6 @@ func (d *document) mapping(path string) map[string]any {
 		return m
 	}
 	return nil
-}
-
-func (d *document) source() *Source {
-	kind := d.onlyKey("source")
-	if kind == "" {
-		return nil
-	}
-	path := "source." + kind
-	s := &Source{Kind: kind, Span: d.get(path + ".span_min").span, Settle: d.get(path + ".settle_min").span}
-	if kind == "prometheus" {
-		s.URL, s.URLEnv, s.TokenEnv = d.get(path+".url").text, d.get(path+".url_env").text, d.get(path+".token_env").text
-		return s
-	}
-	s.Map, s.Arms = d.mapping(path+".map"), d.mapping(path+".arms")
-	if s.Paths = d.texts(path + ".path"); len(s.Paths) == 0 {
-		s.Paths = []string{d.get(path + ".path").text}
-	}
-	return s
 }
 
 // onlyKey returns the key of a mapping that holds exactly one of several.

@@ -21,6 +21,9 @@ func (d *document) checkPlan(c *Config) {
 	d.checkJudges(c)
 	d.checkRoutes(c)
 	d.checkSource(c)
+	d.checkTarget(c)
+	d.checkState(c)
+	d.checkHeaders()
 }
 
 // pctNode is where to point for a step's share.
@@ -217,16 +220,5 @@ func (d *document) checkRoutes(c *Config) {
 			d.errorAt(d.node(fmt.Sprintf("canary.include.user_ids[%d]", i)), ruleRouteOverlap, "keep one of them",
 				"user %q is both excluded and included", Short(id))
 		}
-	}
-}
-
-func (d *document) checkSource(c *Config) {
-	if c.Source == nil || c.Source.Kind != "prometheus" {
-		return
-	}
-	const path = "source.prometheus"
-	if d.noted(path, "url") == d.noted(path, "url_env") {
-		v := d.values[path]
-		d.errorAt(v.key, ruleOneOf, "keep one of url or url_env", "prometheus needs exactly one of the keys url and url_env")
 	}
 }

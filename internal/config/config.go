@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -32,12 +34,13 @@ type Config struct {
 	MaxPct          *MaxPct       // nil: the ladder ends at 1.00
 	CostBaselineUSD release.Ratio // IsZero when left out
 
-	Versions Versions
-	Source   *Source // nil when left out
-	Target   *Target // nil when left out
-	State    StateStore
-	Notify   []Channel
-	Hooks    []Hook // hooks.on_rollback
+	Versions   Versions
+	Source     *Source // nil when left out
+	Target     *Target // nil when left out
+	State      StateStore
+	Notify     []Channel
+	Hooks      []Hook // hooks.on_rollback
+	OnComplete OnComplete
 
 	doc *document
 }
@@ -165,6 +168,15 @@ func (s Secret) Reveal() string { return string(s) }
 
 // Number is a number in a free mapping, as written.
 type Number string
+
+// MarshalJSON writes the number as written, and as a string where JSON has no
+// such form (0x10, 1_000).
+func (n Number) MarshalJSON() ([]byte, error) {
+	if text := strings.TrimPrefix(string(n), "-"); plainDecimal.MatchString(text) || longDecimal.MatchString(text) {
+		return []byte(n), nil
+	}
+	return json.Marshal(string(n))
+}
 
 // Parse reads a canary.yaml. name is how findings call the file. When the list
 // has errors the Config is nil; it has no other findings than errors, and is

@@ -35,9 +35,10 @@ type document struct {
 
 // value is a key that was found and is of its type.
 type value struct {
-	spec *spec
-	key  *yaml.Node // nil for an item of a list
-	node *yaml.Node
+	spec  *spec
+	key   *yaml.Node // nil for an item of a list
+	node  *yaml.Node
+	blank bool // a mapping that is still to be written
 	typed
 }
 

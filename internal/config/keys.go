@@ -25,11 +25,15 @@ const (
 	kindFree                // a mapping of any form
 	kindClock               // a time of day, HH:MM
 	kindZone                // an IANA time zone
+	kindSeconds             // a span of time, a decimal number of seconds
+	kindPairs               // a mapping of names to strings
+	kindUnit                // a word, or a mapping with the keys of the table
 )
 
 var kindLabels = [...]string{
 	"mapping", "mapping of names", "list", "string", "string", "word", "true or false", "whole number",
 	"number", "minutes", "path or list of paths", "free mapping", "time of day", "time zone",
+	"seconds", "mapping of strings", "word or mapping",
 }
 
 func (k kind) String() string { return kindLabels[k] }
@@ -41,6 +45,10 @@ func (k kind) want() string {
 		return k.String()
 	case kindMinutes:
 		return "a number of minutes"
+	case kindSeconds:
+		return "a number of seconds"
+	case kindUnit:
+		return "a word or a mapping"
 	}
 	return "a " + k.String()
 }
@@ -51,15 +59,35 @@ type key struct {
 	kind     kind
 	def      string // the default as it would be written; "" for none
 	required bool
-	min, max string // bounds, "" for none; a min that starts with >, a max that starts with < is exclusive
+	when     *condition // where it has an effect, and is required if it is; nil: everywhere
+	min, max string     // bounds, "" for none; a min that starts with >, a max that starts with < is exclusive
 	words    []string
 	form     *textForm // nil: any text that is not blank
+	names    *textForm // of the names of a mapping of strings
 	minItems int
 	unique   bool
 	oneOf    bool // a mapping with exactly one of its keys
 	anywhere bool // a key of canary that may also stand at the top level, beside it
+	blank    bool // a mapping that may be left blank: { ... }
 	doc      string
 }
+
+// condition says beside what a key has an effect: another key of its mapping,
+// with one of its words or with any value.
+type condition struct {
+	key  string
+	word string // "": any
+}
+
+func (c *condition) String() string {
+	if c.word == "" {
+		return c.key
+	}
+	return c.key + ": " + c.word
+}
+
+// either reports whether exactly one of url and url_env stands in the mapping.
+func (s *spec) either() bool { return s.children["url"] != nil && s.children["url_env"] != nil }
 
 var (
 	gateWords   = []string{"time", "metric", "approval"}
@@ -90,7 +118,7 @@ func buildKeys() []key {
 	all = append(all, moreKeys...)
 	all = append(all, versionKeys("stable")...)
 	all = append(all, versionKeys("canary")...)
-	all = append(all, outsideKeys...)
+	all = append(all, outsideKeys()...)
 	return all
 }
 
@@ -232,52 +260,6 @@ func versionKeys(arm release.Arm) []key {
 		{path: p + ".api_key", kind: kindSecret, doc: "The key itself. Works, and lint warns: secrets belong in the environment."},
 		{path: p + ".weight", kind: kindDecimal, min: "0", max: "1", doc: "Its share of traffic, as the target `file` writes it."},
 	}
-}
-
-var outsideKeys = []key{
-	{path: "source", kind: kindMap, oneOf: true, doc: "Where live windows come from: one of its keys."},
-	{path: "source.windows", kind: kindMap, doc: "Files of windows."},
-	{path: "source.windows.path", kind: kindPaths, required: true, doc: "Path, directory or pattern, or a list of them."},
-	{path: "source.windows.span_min", kind: kindMinutes, def: "1", min: ">0", doc: "Length of a window whose file does not say it."},
-	{path: "source.windows.settle_min", kind: kindMinutes, def: "0", min: "0", doc: "Windows younger than this are not read yet."},
-	{path: "source.windows.map", kind: kindFree, doc: "Columns of the file by the names of the fields."},
-	{path: "source.windows.arms", kind: kindFree, doc: "Values of `version` or `model` by arm."},
-	{path: "source.records", kind: kindMap, doc: "Files of records, one a request."},
-	{path: "source.records.path", kind: kindPaths, required: true, doc: "Path, directory or pattern, or a list of them."},
-	{path: "source.records.span_min", kind: kindMinutes, def: "1", min: ">0", doc: "Length of the windows that records are counted into."},
-	{path: "source.records.settle_min", kind: kindMinutes, def: "0", min: "0", doc: "Windows younger than this are not read yet."},
-	{path: "source.records.map", kind: kindFree, doc: "Columns of the file by the names of the fields."},
-	{path: "source.records.arms", kind: kindFree, doc: "Values of `version` or `model` by arm."},
-	{path: "source.prometheus", kind: kindMap, doc: "A Prometheus server."},
-	{path: "source.prometheus.url", kind: kindText, form: oneLine, doc: "Its address. Required unless url_env says where to find it."},
-	{path: "source.prometheus.url_env", kind: kindText, form: envName, doc: "The environment variable that holds the address."},
-	{path: "source.prometheus.token_env", kind: kindText, form: envName, doc: "The environment variable that holds a bearer token."},
-	{path: "source.prometheus.queries", kind: kindFree, required: true, doc: "PromQL by arm and field."},
-	{path: "source.prometheus.span_min", kind: kindMinutes, def: "1", min: ">0", doc: "Length of a window."},
-	{path: "source.prometheus.settle_min", kind: kindMinutes, def: "0", min: "0", doc: "Windows younger than this are not read yet."},
-	{path: "target", kind: kindMap, oneOf: true, doc: "Where weights are written: one of its keys."},
-	{path: "target.file", kind: kindFree, doc: "A JSON or YAML document with versions.*.weight."},
-	{path: "target.config_api", kind: kindFree, doc: "A configuration API over HTTP."},
-	{path: "target.git", kind: kindFree, doc: "Values in files of a git repository."},
-	{path: "target.etcd", kind: kindFree, doc: "A key in etcd."},
-	{path: "target.haproxy", kind: kindFree, doc: "A backend of HAProxy."},
-	{path: "target.unleash", kind: kindFree, doc: "A feature flag in Unleash."},
-	{path: "target.exec", kind: kindFree, doc: "A program of one's own."},
-	{path: "state", kind: kindMap, doc: "Where a release's state is kept."},
-	{path: "state.dir", kind: kindText, form: oneLine, def: ".canaryctl", doc: "The directory."},
-	{path: "notify", kind: kindList, def: "[]", doc: "Who is told."},
-	{path: "notify[]", kind: kindMap, oneOf: true, doc: "One channel: one of its keys."},
-	{path: "notify[].webhook", kind: kindFree, doc: "Any HTTP endpoint."},
-	{path: "notify[].slack", kind: kindFree, doc: "Slack."},
-	{path: "notify[].feishu", kind: kindFree, doc: "Feishu."},
-	{path: "notify[].dingtalk", kind: kindFree, doc: "DingTalk."},
-	{path: "notify[].wecom", kind: kindFree, doc: "WeCom."},
-	{path: "notify[].alertmanager", kind: kindFree, doc: "Alertmanager."},
-	{path: "hooks", kind: kindMap, doc: "What else is done at a change, such as purging a cache."},
-	{path: "hooks.on_rollback", kind: kindList, def: "[]", doc: "Done after the weight is back at 0."},
-	{path: "hooks.on_rollback[]", kind: kindMap, oneOf: true, doc: "One action: one of its keys."},
-	{path: "hooks.on_rollback[].http", kind: kindFree, doc: "An HTTP request."},
-	{path: "hooks.on_rollback[].exec", kind: kindFree, doc: "A program."},
 }
 
 func signalWords() []string {

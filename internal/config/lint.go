@@ -22,6 +22,7 @@ func (c *Config) Lint() diag.List {
 	d.lintNoise(c)
 	d.lintTraffic(c)
 	d.lintVersions(c)
+	d.lintOutside()
 	d.lintSecrets()
 	d.list.Sort()
 	return d.list

@@ -15,8 +15,8 @@ type Source struct {
 	Arms    map[string]any // windows, records: values of version or model by arm
 	Span    time.Duration  // length of a window
 	Settle  time.Duration  // windows that ended less than this ago are not read yet
-	Stale   time.Duration  // no window for so long: the source is lost; 0: never
-	MaxBad  release.Ratio  // records, windows: largest share of unreadable lines; IsZero: 0.001
+	Stale   time.Duration  // no window with requests for so long: the source is lost; 0: never; default 0, prometheus 10 min or Settle + 3 Span
+	MaxBad  release.Ratio  // records, windows: largest share of unreadable lines; default 0.001
 	Timeout time.Duration  // of one reading
 
 	URL      string // prometheus
@@ -69,8 +69,8 @@ type ConfigAPITarget struct {
 	TokenEnv    string            // variable that holds the token
 	TokenScheme string            // what stands before the token in Authorization; default Bearer; "-": the token alone
 	Headers     map[string]string // sent with every request; ${NAME} is taken from the environment
-	ReadURL     string            // where it is read; default URL
-	WriteURL    string            // where it is written; default URL
+	ReadURL     string            // where it is read; "": at the address
+	WriteURL    string            // where it is written; "": at the address
 	WriteMethod string            // default PUT, PATCH for patches
 	Mode        string            // put (whole document), merge_patch, json_patch, template
 	Body        string            // template: the body with {canary} {stable} {release} {attempt} {step} {key} in it
@@ -88,17 +88,17 @@ type ConfigAPITarget struct {
 type GitTarget struct {
 	Repo        string // directory of a clone, bare or not; default .
 	Remote      string // default origin
-	Branch      string // default: the one checked out, or what the CI names
+	Branch      string // "": the one checked out, or what the CI names
 	Files       []GitFile
 	Mode        string // push, or branch: a branch of its own for a pull request
-	WorkBranch  string // mode branch; default canaryctl/SERVICE
+	WorkBranch  string // mode branch; "": canaryctl/SERVICE
 	OpenCommand []string
 	// OpenCommand is run after a push in mode branch, such as a forge's own
 	// program that opens a pull request.
 	AuthorName  string
 	AuthorEmail string
 	Sign        bool          // as the user's git configuration says; false leaves that to commit.gpgsign
-	StatePath   string        // file in the repository that keeps the release's state
+	StatePath   string        // file in the repository that keeps the release's state; "": .canaryctl/SERVICE.json
 	Deadline    time.Duration // for all tries of one write; default 30 s
 }
 
@@ -140,7 +140,7 @@ type UnleashTarget struct {
 	Project     string // default: default
 	Feature     string
 	Environment string
-	Strategy    string // id; default: the only flexibleRollout of the environment
+	Strategy    string // id; "": the only flexibleRollout of the environment
 	Timeout     time.Duration
 }
 
@@ -189,3 +189,13 @@ type StateStore struct {
 	// config_api.
 	InTarget bool
 }
+
+// OnComplete says what happens to the versions document after completion.
+type OnComplete string
+
+const (
+	// KeepVersions leaves it as it is.
+	KeepVersions OnComplete = "keep"
+	// SwapVersions makes the canary its stable.
+	SwapVersions OnComplete = "swap"
+)

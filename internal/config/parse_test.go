@@ -54,8 +54,8 @@ func TestParseFinds(t *testing.T) {
 		{"alias bomb", "a: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\n" + minimal, "1:1 unknown-key, 2:1 unknown-key, 3:1 unknown-key", ""},
 		{"duplicate key", with("hash_ring_slots: 100\nhash_ring_slots: 100"), "5:3 duplicate-key", "line 4, column 3"},
 		{"duplicate key written otherwise", with("hash_ring_slots: 100\n\"hash_ring_slots\": 100"), "5:3 duplicate-key", ""},
-		{"duplicate key where the form is free", minimal + "target: {file: {path: a, path: b}}\n", "4:26 duplicate-key", ""},
-		{"not a number where the form is free", minimal + "target: {file: {x: .nan}}\n", "4:20 not-finite", ""},
+		{"duplicate key where the form is free", minimal + "source: {windows: {path: a, map: {x: a, x: b}}}\n", "4:41 duplicate-key", ""},
+		{"not a number where the form is free", minimal + "source: {windows: {path: a, map: {x: .nan}}}\n", "4:38 not-finite", ""},
 		{"mapping as key", minimal + "? {a: 1}\n: 2\n", "4:3 wrong-type", "a key is a word"},
 		{"NaN", with("requests_per_min: .NaN"), "4:21 not-finite", ""},
 		{"infinity", with("requests_per_min: -.inf"), "4:21 not-finite", ""},
@@ -153,9 +153,9 @@ func TestParseFinds(t *testing.T) {
 		{"no source", minimal + "source: {}\n", "4:1 one-of", "windows, records or prometheus"},
 		{"source without path", minimal + "source: {windows: {}}\n", "4:10 missing-key", "path"},
 		{"path that is a mapping", minimal + "source: {windows: {path: {a: b}}}\n", "4:26 wrong-type", "path"},
-		{"prometheus without url", minimal + "source: {prometheus: {queries: {}}}\n", "4:10 one-of", "url_env"},
-		{"prometheus with a broken url", minimal + "source: {prometheus: {url: [], queries: {}}}\n", "4:28 wrong-type", ""},
-		{"two channels in one", minimal + "notify: [{slack: {}, webhook: {}}]\n", "4:10 one-of", ""},
+		{"prometheus without url", minimal + "source: {prometheus: {queries: {canary: {total: x}}}}\n", "4:10 one-of", "url_env"},
+		{"prometheus with a broken url", minimal + "source: {prometheus: {url: [], queries: {canary: {total: x}}}}\n", "4:28 wrong-type", ""},
+		{"two channels in one", minimal + "notify: [{slack: {url_env: A}, webhook: {url_env: A}}]\n", "4:10 one-of", ""},
 		{"user on both lists", with("exclude: {user_ids: [7]}\ninclude: {user_ids: ['7']}"), "5:24 route-overlap", ""},
 		{"all at once, in order", "canary:\n  steps: [{pct: 2, min_hold_min: 1m}]\n  x: 1\n", "1:1 missing-key, 2:17 out-of-range, 2:34 wrong-unit, 3:3 unknown-key", ""},
 	}
@@ -232,17 +232,10 @@ func TestParseAccepts(t *testing.T) {
 			return c.Source.Kind == "windows" && strings.Join(c.Source.Paths, " ") == "a b" && c.Source.Span == 10*time.Minute
 		}},
 		{"prometheus", minimal + "source: {prometheus: {url: http://p, queries: {canary: {total: x}}}}\n", func(c *Config) bool {
-			return c.Source.URL == "http://p" && c.Source.Queries["canary"].(map[string]any)["total"] == "x" && c.Source.Span == time.Minute
-		}},
-		{"target keeps its values as written", minimal + "target: {exec: {argv: [a, 1.50, true, null]}}\n", func(c *Config) bool {
-			argv := c.Target.Values["argv"].([]any)
-			return c.Target.Kind == "exec" && argv[1] == Number("1.50") && argv[2] == true && argv[3] == nil && c.Target.Line == 4 && c.Target.Col == 10
-		}},
-		{"notify and hooks", minimal + "notify: [{slack: {url_env: X}}]\nhooks: {on_rollback: [{http: {url: http://x}}]}\n", func(c *Config) bool {
-			return c.Notify[0].Kind == "slack" && c.Hooks.OnRollback[0].Values["url"] == "http://x"
+			return c.Source.URL == "http://p" && c.Source.Queries[release.Canary]["total"] == "x" && c.Source.Span == time.Minute
 		}},
 		{"nothing optional", minimal, func(c *Config) bool {
-			return c.Source == nil && c.Target == nil && c.Versions.Canary == nil && c.RequestsPerMin.IsZero() && c.StateDir == ".canaryctl" &&
+			return c.Source == nil && c.Target == nil && c.Versions.Canary == nil && c.RequestsPerMin.IsZero() && c.State == StateStore{Dir: ".canaryctl"} && c.OnComplete == KeepVersions && c.Notify == nil && c.Hooks == nil &&
 				c.CostBaselineUSD.IsZero() && c.MaxPct == nil && c.ApprovalTimeout == 24*time.Hour && c.TrafficDimension == "user_id"
 		}},
 	}

@@ -21,6 +21,8 @@ func keyTable() string {
 		k := &keys[i]
 		def := ""
 		switch {
+		case k.required && k.when != nil:
+			def = "required with `" + k.when.String() + "`"
 		case k.required:
 			def = "required"
 		case k.def != "":
@@ -34,6 +36,9 @@ func keyTable() string {
 			bounds = listing(k.words)
 		}
 		doc := k.doc
+		if k.when != nil {
+			doc += " Only with `" + k.when.String() + "`."
+		}
 		if k.anywhere {
 			doc += " May stand beside `canary` as well."
 		}
@@ -109,6 +114,16 @@ func TestTemplateHasTheKeysThatItShows(t *testing.T) {
 	}
 }
 
+// TestTemplateHasTheLiveHalfThatItShows: the commented keys of the top level may
+// be taken in as well.
+func TestTemplateHasTheLiveHalfThatItShows(t *testing.T) {
+	src := regexp.MustCompile(`(?m)^# ((?:[a-z_]+:|  [a-z_]+:) ?.*$)`).ReplaceAllString(string(template), "$1")
+	cfg := parseOK(t, src)
+	if cfg.Versions.Canary == nil || cfg.Source == nil || cfg.Target == nil || cfg.OnComplete != SwapVersions || len(cfg.Notify) != 1 || len(cfg.Hooks) != 1 {
+		t.Errorf("%+v", cfg)
+	}
+}
+
 // TestTemplateHasTheDefaults: the figures that init writes out are those that
 // hold when they are left out.
 func TestTemplateHasTheDefaults(t *testing.T) {
@@ -121,7 +136,7 @@ func TestTemplateHasTheDefaults(t *testing.T) {
 	if full.Fast != bare.Fast || full.Slow != bare.Slow || full.Recovery != bare.Recovery {
 		t.Errorf("template %+v %+v %+v\ndefaults %+v %+v %+v", full.Fast, full.Slow, full.Recovery, bare.Fast, bare.Slow, bare.Recovery)
 	}
-	if full.HashRingSlots != bare.HashRingSlots || full.TrafficDimension != bare.TrafficDimension || full.StateDir != bare.StateDir {
+	if full.HashRingSlots != bare.HashRingSlots || full.TrafficDimension != bare.TrafficDimension || full.State != bare.State {
 		t.Errorf("template and defaults differ: %+v %+v", full, bare)
 	}
 }

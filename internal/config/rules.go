@@ -36,6 +36,11 @@ const (
 	ruleJudgeUnset       = "judge-unset"
 	ruleCusumDrop        = "cusum-drop"
 	ruleRouteOverlap     = "route-overlap"
+	ruleUnusedKey        = "unused-key"
+	ruleBadSelector      = "bad-selector"
+	ruleSameArm          = "same-arm"
+	ruleOffUnit          = "off-unit"
+	ruleTargetLacks      = "target-lacks"
 	ruleShortCooldown    = "short-cooldown"
 	ruleShortSpan        = "short-span"
 	ruleUnreachableLimit = "unreachable-limit"
@@ -50,6 +55,8 @@ const (
 	ruleSameVersion      = "same-version"
 	ruleMultipleChanges  = "multiple-changes"
 	ruleWeightSum        = "weight-sum"
+	rulePlaceholder      = "placeholder"
+	rulePlainHTTP        = "plain-http"
 	ruleInlineKey        = "inline-key"
 )
 
@@ -74,10 +81,15 @@ var rules = []Rule{
 	{ruleLastStep, diag.Error, "the last pct is neither 1.00 nor max_pct"},
 	{ruleOffRing, diag.Error, "pct is not a whole number of slots"},
 	{ruleSolveFloor, diag.Error, "no solve rate could trip"},
-	{ruleSpanOrder, diag.Error, "slow_window_max_min is shorter than slow_window_min"},
+	{ruleSpanOrder, diag.Error, "a span is shorter than what it must hold"},
 	{ruleJudgeUnset, diag.Error, "a judge without what it needs"},
 	{ruleCusumDrop, diag.Error, "a drop that a cumulative sum cannot look for"},
 	{ruleRouteOverlap, diag.Error, "a user is both excluded and included"},
+	{ruleUnusedKey, diag.Error, "a key without what it belongs to"},
+	{ruleBadSelector, diag.Error, "a text that names no place of a document"},
+	{ruleSameArm, diag.Error, "canary and stable are read from, or written to, the same place"},
+	{ruleOffUnit, diag.Error, "a step's share that the target cannot hold exactly"},
+	{ruleTargetLacks, diag.Error, "the target cannot do what is asked"},
 	{ruleShortCooldown, diag.Warning, "the first probe sees the violations that tripped"},
 	{ruleShortSpan, diag.Warning, "a span shorter than a window"},
 	{ruleUnreachableLimit, diag.Warning, "a limit that no rate can reach"},
@@ -92,6 +104,8 @@ var rules = []Rule{
 	{ruleSameVersion, diag.Warning, "canary is equal to stable"},
 	{ruleMultipleChanges, diag.Warning, "canary differs from stable in several things"},
 	{ruleWeightSum, diag.Warning, "the weights do not add up to 1"},
+	{rulePlaceholder, diag.Warning, "a hook that is still to be written"},
+	{rulePlainHTTP, diag.Warning, "a token is sent without encryption"},
 	{ruleInlineKey, diag.Warning, "a secret stands in the file"},
 }
 

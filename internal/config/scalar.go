@@ -24,7 +24,8 @@ type typed struct {
 	span    time.Duration
 	flag    bool
 	zone    *time.Location
-	decoded any // of a free mapping
+	decoded any               // of a free mapping
+	pairs   map[string]string // of a mapping of strings
 }
 
 // mistake is a scalar that is not of its key's type: a rule, what is wrong and
@@ -42,25 +43,46 @@ func tooManyDigits(written string) *mistake {
 	return &mistake{ruleOutOfRange, fmt.Sprintf("%s has too many digits to be held exactly", Short(written)), "18 significant digits are plenty"}
 }
 
-const minutesHint = "the unit is minutes, written as a plain number: 5, 0.5 (30 seconds), 1440 (a day)"
+// timeUnit is the unit of a kind of spans.
+type timeUnit struct {
+	name string
+	of   time.Duration
+	hint string
+}
+
+var (
+	inMinutes = &timeUnit{"minutes", time.Minute, "the unit is minutes, written as a plain number: 5, 0.5 (30 seconds), 1440 (a day)"}
+	inSeconds = &timeUnit{"seconds", time.Second, "the unit is seconds, written as a plain number: 10, 0.5, 120 (two minutes)"}
+)
+
+// timeUnit returns the unit of a key that holds a span, else nil.
+func (k *key) timeUnit() *timeUnit {
+	switch k.kind {
+	case kindMinutes:
+		return inMinutes
+	case kindSeconds:
+		return inSeconds
+	}
+	return nil
+}
 
 // scalar reads a scalar node as the type of a key.
 func (k *key) scalar(n *yaml.Node) (typed, *mistake) {
 	switch k.kind {
-	case kindText, kindSecret, kindPaths:
+	case kindText, kindSecret, kindPaths, kindPairs:
 		t, m := textOf(n)
 		if m == nil && k.form != nil && !k.form.re.MatchString(n.Value) {
 			m = &mistake{ruleWrongType, "want " + k.form.want, k.form.hint}
 		}
 		return t, m
-	case kindEnum:
+	case kindEnum, kindUnit:
 		return k.wordOf(n)
 	case kindBool:
 		if n.Tag != "!!bool" || n.Value != "true" && n.Value != "false" {
 			return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want %s, not %s", k.kind.want(), said(n)), "write true or false, without quotes"}
 		}
 		return typed{flag: n.Value == "true"}, nil
-	case kindCount, kindDecimal, kindMinutes:
+	case kindCount, kindDecimal, kindMinutes, kindSeconds:
 		return k.numberOf(n)
 	case kindClock:
 		return clockOf(n)
@@ -90,7 +112,7 @@ func said(n *yaml.Node) string {
 // Short returns the beginning of a value for a message, without the secrets
 // that a cut would make unrecognisable.
 func Short(s string) string {
-	s = maskSpans(s, secretSpans(s))
+	s = maskSpans(s, "*", secretSpans(s))
 	if r := []rune(s); len(r) > 40 {
 		return string(r[:37]) + "..."
 	}
@@ -109,24 +131,6 @@ func textOf(n *yaml.Node) (typed, *mistake) {
 	return typed{text: n.Value}, nil
 }
 
-// textForm is a form that some texts must have. Messages do not show a text
-// that has it not: it may be a secret, or harm a terminal.
-type textForm struct {
-	re         *regexp.Regexp // in the syntax that JavaScript and Go share
-	want, hint string
-}
-
-var (
-	envName = &textForm{
-		regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`),
-		"the name of an environment variable: letters, digits and underscores", "what it holds belongs into the environment, not into the file",
-	}
-	oneLine = &textForm{
-		regexp.MustCompile("^[^\x00-\x1f\x7f-\u009f\u2028-\u202e\u2066-\u2069]*$"),
-		"one line without control characters", "remove line breaks, tabs and escape sequences",
-	}
-)
-
 func (k *key) wordOf(n *yaml.Node) (typed, *mistake) {
 	for _, w := range k.words {
 		if n.Value == w && n.Tag != "!!null" {
@@ -134,6 +138,9 @@ func (k *key) wordOf(n *yaml.Node) (typed, *mistake) {
 		}
 	}
 	m := &mistake{ruleUnknownWord, fmt.Sprintf("%s is none of %s", said(n), listing(k.words)), ""}
+	if k.kind == kindUnit {
+		m.hint = "or say what all of the traffic is written as: {whole: 100, places: 0}"
+	}
 	if w := diag.Nearest(n.Value, k.words); w != "" {
 		m.hint = fmt.Sprintf("did you mean %q?", w)
 	}
@@ -168,8 +175,8 @@ func (k *key) numberOf(n *yaml.Node) (typed, *mistake) {
 			return typed{}, &mistake{ruleWrongType, fmt.Sprintf("want a whole number, not %s", n.Value), ""}
 		}
 		return typed{count: rat.Num().Int64()}, nil
-	case kindMinutes:
-		return minutesOf(rat, n.Value)
+	case kindMinutes, kindSeconds:
+		return k.timeUnit().spanOf(rat, n.Value)
 	}
 	r, err := release.RatioOf(rat)
 	if err != nil {
@@ -180,9 +187,9 @@ func (k *key) numberOf(n *yaml.Node) (typed, *mistake) {
 
 // noNumber says why a node is no number in plain form.
 func (k *key) noNumber(n *yaml.Node) *mistake {
-	want, hint := "want "+k.kind.want(), ""
-	if k.kind == kindMinutes {
-		hint = minutesHint
+	want, hint, unit := "want "+k.kind.want(), "", k.timeUnit()
+	if unit != nil {
+		hint = unit.hint
 	}
 	numeric := n.Tag == "!!int" || n.Tag == "!!float"
 	switch {
@@ -202,10 +209,10 @@ func (k *key) noNumber(n *yaml.Node) *mistake {
 		return &mistake{ruleWrongUnit, fmt.Sprintf("%s, not %s", want, said(n)), percentHint(n.Value)}
 	}
 	rule := ruleWrongType
-	if k.kind == kindMinutes && n.Tag == "!!str" && strings.IndexFunc(strings.TrimPrefix(n.Value, "-"), unicode.IsDigit) == 0 {
+	if unit != nil && n.Tag == "!!str" && strings.IndexFunc(strings.TrimPrefix(n.Value, "-"), unicode.IsDigit) == 0 {
 		rule = ruleWrongUnit
-		if minutes := inMinutes(n.Value); minutes != "" {
-			hint = fmt.Sprintf("write %s: %s", minutes, minutesHint)
+		if number := unit.number(n.Value); number != "" {
+			hint = fmt.Sprintf("write %s: %s", number, unit.hint)
 		}
 	}
 	return &mistake{rule, fmt.Sprintf("%s, not %s", want, said(n)), hint}
@@ -245,21 +252,21 @@ func decimal(rat *big.Rat) string {
 
 var withUnit = regexp.MustCompile(`^([0-9]{1,6})\s*([a-z]+)$`)
 
-// inMinutes turns 90s, 5m, 2h and 1d into minutes for a hint, or "".
-func inMinutes(s string) string {
+// number turns 90s, 5m, 2h and 1d into a number of the unit for a hint, or "".
+func (u *timeUnit) number(s string) string {
 	m := withUnit.FindStringSubmatch(strings.ToLower(strings.TrimSpace(s)))
 	if m == nil {
 		return ""
 	}
-	per := map[string]*big.Rat{
-		"s": big.NewRat(1, 60), "sec": big.NewRat(1, 60), "m": big.NewRat(1, 1), "min": big.NewRat(1, 1),
-		"h": big.NewRat(60, 1), "d": big.NewRat(1440, 1), "w": big.NewRat(10080, 1),
+	per := map[string]time.Duration{
+		"ms": time.Millisecond, "s": time.Second, "sec": time.Second, "m": time.Minute, "min": time.Minute,
+		"h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour,
 	}[m[2]]
 	n, ok := new(big.Rat).SetString(m[1])
-	if per == nil || !ok {
+	if per == 0 || !ok {
 		return ""
 	}
-	return decimal(n.Mul(n, per))
+	return decimal(n.Mul(n, big.NewRat(int64(per), int64(u.of))))
 }
 
 // outOfRange holds a number against the bounds of its key.
@@ -311,14 +318,14 @@ func (k *key) rangeText() string {
 // maxMinutes is ten years: longer is a mistake, and fits a time.Duration.
 const maxMinutes = 10 * 366 * 1440
 
-// minutesOf turns minutes into a span of time, exactly.
-func minutesOf(rat *big.Rat, written string) (typed, *mistake) {
-	if rat.Cmp(big.NewRat(maxMinutes, 1)) > 0 {
-		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s minutes are more than ten years", written), minutesHint}
+// spanOf turns a number of the unit into a span of time, exactly.
+func (u *timeUnit) spanOf(rat *big.Rat, written string) (typed, *mistake) {
+	ns := new(big.Rat).Mul(rat, new(big.Rat).SetInt64(int64(u.of)))
+	if ns.Cmp(new(big.Rat).SetInt64(int64(maxMinutes*time.Minute))) > 0 {
+		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s %s are more than ten years", written, u.name), u.hint}
 	}
-	ns := new(big.Rat).Mul(rat, new(big.Rat).SetInt64(int64(time.Minute)))
 	if !ns.IsInt() {
-		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s minutes are not a whole number of nanoseconds", written), minutesHint}
+		return typed{}, &mistake{ruleOutOfRange, fmt.Sprintf("%s %s are not a whole number of nanoseconds", written, u.name), u.hint}
 	}
 	return typed{span: time.Duration(ns.Num().Int64())}, nil
 }

@@ -86,7 +86,7 @@ func (s *spec) schema() object {
 		o = append(o, member{"description", s.doc})
 	}
 	switch s.kind {
-	case kindMap:
+	case kindMap, kindUnit:
 		o = append(o, s.mapSchema()...)
 	case kindNames:
 		o = append(o, member{"type", "object"}, member{"propertyNames", object{{"enum", s.words}}},
@@ -109,32 +109,79 @@ func (s *spec) schema() object {
 }
 
 func (s *spec) mapSchema() object {
-	var properties object
+	var properties, rules object
 	var required []string
+	var conditions []any
 	for _, name := range s.order {
 		child := s.children[name]
 		properties = append(properties, member{name, child.schema()})
-		if child.required && child.parent == s {
+		switch {
+		case child.parent != s:
+		case child.when != nil:
+			conditions = append(conditions, child.conditionSchema())
+		case child.required:
 			required = append(required, name)
 		}
 	}
-	o := object{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
 	if required != nil {
-		o = append(o, member{"required", required})
+		rules = append(rules, member{"required", required})
 	}
+	if s.either() {
+		rules = append(rules, member{"oneOf", []any{requires("url"), requires("url_env")}})
+	}
+	if conditions != nil {
+		rules = append(rules, member{"allOf", conditions})
+	}
+	rules = append(rules, s.ownSchema()...)
+	if s.blank {
+		properties = append(properties, member{"...", object{{"type", "null"}, {"description", "Still to be written."}}})
+		rules = object{{"if", requires("...")}, {"then", object{{"maxProperties", 1}}}, {"else", rules}}
+	}
+	o := object{{"type", "object"}, {"properties", properties}, {"additionalProperties", false}}
+	if s.kind == kindUnit { // a mapping, or one of the words
+		o = object{{"anyOf", []any{object{{"type", "object"}}, object{{"enum", s.words}}}}, {"properties", properties}, {"additionalProperties", false}}
+	}
+	o = append(o, rules...)
 	if s.oneOf {
 		o = append(o, member{"minProperties", 1}, member{"maxProperties", 1})
 	}
+	return o
+}
+
+func requires(names ...string) object { return object{{"required", names}} }
+
+// conditionSchema says that a key stands only beside another, and must where
+// it is required.
+func (s *spec) conditionSchema() object {
+	beside := requires(s.when.key)
+	if s.when.word != "" {
+		beside = append(beside, member{"properties", object{{s.when.key, object{{"const", s.when.word}}}}})
+	}
+	o := object{{"if", beside}}
+	if s.required {
+		o = append(o, member{"then", requires(s.name)})
+	}
+	return append(o, member{"else", object{{"not", requires(s.name)}}})
+}
+
+// ownSchema is what a mapping demands that the table does not say.
+func (s *spec) ownSchema() object {
 	switch s.path {
 	case "canary.steps[]":
-		o = append(o, member{"anyOf", []any{ // a time gate, the default, needs its time
-			object{{"required", []string{"min_hold_min"}}},
+		return object{{"anyOf", []any{ // a time gate, the default, needs its time
+			requires("min_hold_min"),
 			object{{"required", []string{"gate"}}, {"properties", object{{"gate", object{{"not", object{{"contains", object{{"const", "time"}}}}}}}}}},
-		}})
-	case "source.prometheus":
-		o = append(o, member{"oneOf", []any{object{{"required", []string{"url"}}}, object{{"required", []string{"url_env"}}}}})
+		}}}
+	case promPath: // a preset, or queries of one's own with a total
+		return object{{"anyOf", []any{
+			requires("preset"),
+			object{{"required", []string{"queries"}}, {"properties", object{{"queries", object{
+				{"required", []string{"canary"}},
+				{"additionalProperties", requires("total")},
+			}}}}},
+		}}}
 	}
-	return o
+	return nil
 }
 
 func (s *spec) scalarSchema() object {
@@ -145,10 +192,12 @@ func (s *spec) scalarSchema() object {
 		return object{{"type", "boolean"}}
 	case kindCount:
 		return append(object{{"type", "integer"}}, s.bounds()...)
-	case kindDecimal, kindMinutes:
+	case kindDecimal, kindMinutes, kindSeconds:
 		return append(object{{"type", "number"}}, s.bounds()...)
 	case kindFree:
 		return object{{"type", "object"}}
+	case kindPairs:
+		return object{{"type", "object"}, {"propertyNames", object{{"pattern", s.names.re.String()}}}, {"additionalProperties", s.textSchema()}}
 	case kindPaths:
 		path := textSchema()
 		return object{{"oneOf", []any{path, object{{"type", "array"}, {"items", path}, {"minItems", 1}}}}}
@@ -157,13 +206,19 @@ func (s *spec) scalarSchema() object {
 	case kindZone:
 		return object{{"type", "string"}, {"minLength", 1}}
 	}
-	switch s.form {
-	case envName: // never a number
-		return object{{"type", "string"}, {"pattern", s.form.re.String()}}
-	case oneLine:
-		return append(textSchema(), member{"allOf", []any{object{{"pattern", s.form.re.String()}}}})
+	return s.textSchema()
+}
+
+// textSchema is a text in the form of its key.
+func (s *spec) textSchema() object {
+	if s.form == nil {
+		return textSchema()
 	}
-	return textSchema()
+	pattern := s.form.re.String()
+	if !s.form.re.MatchString("0") { // nor any other number
+		return object{{"type", "string"}, {"pattern", pattern}}
+	}
+	return append(textSchema(), member{"allOf", []any{object{{"pattern", pattern}}}})
 }
 
 // textSchema is a text as written: YAML reads 88001 as a number.
@@ -193,9 +248,9 @@ func (s *spec) defaultJSON() any {
 	switch s.kind {
 	case kindBool:
 		return s.def == "true"
-	case kindCount, kindDecimal, kindMinutes:
+	case kindCount, kindDecimal, kindMinutes, kindSeconds:
 		return json.Number(decimal(bound(s.def)))
-	case kindText, kindEnum, kindZone:
+	case kindText, kindEnum, kindZone, kindUnit:
 		return s.def
 	}
 	var v any

@@ -134,14 +134,64 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 		{"no source", minimal + "source: {}\n", false},
 		{"paths", minimal + "source: {records: {path: [a, b]}}\n", true},
 		{"no paths", minimal + "source: {records: {path: []}}\n", false},
-		{"prometheus", minimal + "source: {prometheus: {url_env: P, queries: {}}}\n", true},
-		{"prometheus of two addresses", minimal + "source: {prometheus: {url_env: P, url: p, queries: {}}}\n", false},
-		{"prometheus without queries", minimal + "source: {prometheus: {url: p}}\n", false},
-		{"target", minimal + "target: {git: {any: [thing]}}\n", true},
+		{"prometheus", minimal + "source: {prometheus: {url_env: P, queries: {canary: {total: x}}}}\n", true},
+		{"prometheus of two addresses", minimal + "source: {prometheus: {url_env: P, url: http://p, queries: {canary: {total: x}}}}\n", false},
+		{"prometheus without queries", minimal + "source: {prometheus: {url: http://p}}\n", false},
 		{"target that is a word", minimal + "target: file\n", false},
 		{"unknown target", minimal + "target: {consul: {}}\n", false},
-		{"notify", minimal + "notify: [{wecom: {}}, {alertmanager: {}}]\n", true},
-		{"notify that is a mapping", minimal + "notify: {wecom: {}}\n", false},
+		{"every target", minimal + "target: {file: {path: w}}\n", true},
+		{"target file without a path", minimal + "target: {file: {}}\n", false},
+		{"config API", minimal + "target: {config_api: {url: 'https://h/x', headers: {X-A: '${A}'}, mode: json_patch, unit: {whole: 256}}}\n", true},
+		{"config API by template", minimal + "target: {config_api: {url_env: U, mode: template, body: '{canary}'}}\n", true},
+		{"template without a body", minimal + "target: {config_api: {url_env: U, mode: template}}\n", false},
+		{"body without a template", minimal + "target: {config_api: {url_env: U, body: '{canary}'}}\n", false},
+		{"body without the weight", minimal + "target: {config_api: {url_env: U, mode: template, body: x}}\n", false},
+		{"config API without an address", minimal + "target: {config_api: {mode: put}}\n", false},
+		{"address that is none", minimal + "target: {config_api: {url: 'h/x'}}\n", false},
+		{"header with half a variable", minimal + "target: {config_api: {url_env: U, headers: {A: '${B'}}}\n", false},
+		{"header that is no name", minimal + "target: {config_api: {url_env: U, headers: {'A B': c}}}\n", false},
+		{"header of a list", minimal + "target: {config_api: {url_env: U, headers: {A: []}}}\n", false},
+		{"git", minimal + "target: {git: {files: [{path: a/b.yaml, document: kind=X, canary: 'x[0].y', stable: '-', unit: percent}], mode: branch, work_branch: w, open_command: [gh, pr]}}\n", true},
+		{"git without files", minimal + "target: {git: {files: []}}\n", false},
+		{"git outside the repository", minimal + "target: {git: {files: [{path: ../b}]}}\n", false},
+		{"work branch of a push", minimal + "target: {git: {files: [{path: b}], work_branch: w}}\n", false},
+		{"etcd", minimal + "target: {etcd: {endpoints: ['http://e:2379'], key: k, user_env: U, password_env: P, canary: c, stable: s}}\n", true},
+		{"etcd user without a password", minimal + "target: {etcd: {endpoints: ['http://e:2379'], key: k, user_env: U}}\n", false},
+		{"etcd password without a user", minimal + "target: {etcd: {endpoints: ['http://e:2379'], key: k, password_env: U}}\n", false},
+		{"haproxy", minimal + "target: {haproxy: {address: 'h:9999', backend: llm, total: 256}}\n", true},
+		{"haproxy of too many parts", minimal + "target: {haproxy: {address: 'h:9999', backend: llm, total: 257}}\n", false},
+		{"haproxy of no address", minimal + "target: {haproxy: {address: h, backend: llm}}\n", false},
+		{"backend that is two commands", minimal + "target: {haproxy: {address: 'h:9', backend: 'a;shutdown'}}\n", false},
+		{"unleash", minimal + "target: {unleash: {url: 'https://u', token_env: T, feature: f, environment: e}}\n", true},
+		{"unleash without a token", minimal + "target: {unleash: {url: 'https://u', feature: f, environment: e}}\n", false},
+		{"programs", minimal + "target: {exec: {read: [a], write: [b, 1.50], unit: {whole: 100, places: 1}}}\n", true},
+		{"program that is a word", minimal + "target: {exec: {read: a, write: [b]}}\n", false},
+		{"unit that is no word", minimal + "target: {file: {path: w, unit: pct}}\n", false},
+		{"unit without a whole", minimal + "target: {file: {path: w, unit: {places: 2}}}\n", false},
+		{"unit that is a list", minimal + "target: {file: {path: w, unit: [1]}}\n", false},
+		{"preset", minimal + "source: {prometheus: {url_env: P, preset: vllm, matchers: {canary: 'a=\"b\"', stable: 'a=\"c\"'}}}\n", true},
+		{"preset without matchers", minimal + "source: {prometheus: {url_env: P, preset: vllm}}\n", false},
+		{"preset with a matcher", minimal + "source: {prometheus: {url_env: P, preset: vllm, matchers: {canary: 'a=\"b\"'}}}\n", false},
+		{"matchers in braces", minimal + "source: {prometheus: {url_env: P, preset: vllm, matchers: {canary: '{a=\"b\"}', stable: 'a=\"c\"'}}}\n", false},
+		{"matchers without a preset", minimal + "source: {prometheus: {url_env: P, queries: {canary: {total: x}}, matchers: {canary: 'a=\"b\"', stable: 'a=\"c\"'}}}\n", false},
+		{"queries without the canary", minimal + "source: {prometheus: {url_env: P, queries: {stable: {total: x}}}}\n", false},
+		{"queries without a total", minimal + "source: {prometheus: {url_env: P, queries: {canary: {total: x}, stable: {solved: x}}}}\n", false},
+		{"queries over a preset", minimal + "source: {prometheus: {url_env: P, preset: vllm, matchers: {canary: 'a=\"b\"', stable: 'a=\"c\"'}, queries: {stable: {solved: x}}}}\n", true},
+		{"query of no figure", minimal + "source: {prometheus: {url_env: P, queries: {canary: {total: x, p99: y}}}}\n", false},
+		{"seconds with a unit", minimal + "source: {windows: {path: a, timeout_s: 5s}}\n", false},
+		{"no seconds", minimal + "source: {windows: {path: a, timeout_s: 0}}\n", false},
+		{"channels", minimal + "notify: [{wecom: {url_env: W}}, {alertmanager: {url: 'http://a', labels: {team: llm}}}, {feishu: {url_env: F, keyword: x, events: [started]}}]\n", true},
+		{"channel without an address", minimal + "notify: [{slack: {}}]\n", false},
+		{"key of another channel", minimal + "notify: [{slack: {url_env: S, keyword: x}}]\n", false},
+		{"unknown event", minimal + "notify: [{slack: {url_env: S, events: [finished]}}]\n", false},
+		{"label that is no name", minimal + "notify: [{alertmanager: {url_env: A, labels: {a-b: c}}}]\n", false},
+		{"hooks", minimal + "hooks: {on_rollback: [{http: {url: 'http://c/purge', method: DELETE, tries: 3}}, {exec: {command: [make, purge]}}]}\n", true},
+		{"hook still to be written", minimal + "hooks: {on_rollback: [{http: {...}}, {exec: {...}}]}\n", true},
+		{"hook half written", minimal + "hooks: {on_rollback: [{http: {..., tries: 3}}]}\n", false},
+		{"target still to be written", minimal + "target: {file: {...}}\n", false},
+		{"keep", minimal + "on_complete: keep\n", true},
+		{"neither keep nor swap", minimal + "on_complete: swop\n", false},
+		{"notify that is a mapping", minimal + "notify: {wecom: {url_env: W}}\n", false},
 		{"unknown hook", minimal + "hooks: {on_start: []}\n", false},
 		{"a list", "[]\n", false},
 	}
@@ -163,7 +213,7 @@ func TestSchemaAgreesWithParser(t *testing.T) {
 	}
 }
 
-// whole uses every part of the schema; it is what mutations begin with.
+// whole uses every part of the schema that one file can.
 const whole = `{
 "canary": {"target_service": "s", "traffic_dimension": "user_id", "hash_ring_slots": 100, "requests_per_min": 600,
   "steps": [{"pct": 0.01, "min_hold_min": 5, "gate": ["time", "metric"], "max_wait_min": 9, "limits": {"violation_limit": 5, "slow_window_min": 30, "noise": {"tau": 0.02}, "cusum": {"limit": 9}}}, {"pct": 1, "min_hold_min": 0}],
@@ -172,13 +222,31 @@ const whole = `{
 "signals": {"cost": {"mode": "off"}, "p99": {"on_fail": "hold"}},
 "freeze": [{"zone": "UTC", "days": ["mon"], "from": "16:00", "to": "24:00"}], "approval_timeout_min": 60, "max_pct": {"pct": 1, "because": "x"}, "cost_baseline_usd": 0.01,
 "versions": {"stable": {"model_id": "a", "temperature": 0, "params": {"k": 1}, "api_key_env": "KEY", "weight": 0.9}, "canary": {"model_id": "b", "base_url": "http://h", "weight": 0.1}, "allow_multiple_changes": "x"},
-"source": {"prometheus": {"url_env": "P", "queries": {"a": "b"}, "span_min": 1}},
-"target": {"file": {"path": "w"}}, "state": {"dir": "d"}, "notify": [{"slack": {"url_env": "S"}}], "hooks": {"on_rollback": [{"http": {"url": "u"}}]}}`
+"source": {"prometheus": {"url_env": "P", "queries": {"canary": {"total": "b", "slow": "c"}, "stable": {"total": "d"}}, "headers": {"X-A": "${B}"}, "span_min": 1, "timeout_s": 5, "stale_min": 10}},
+"target": {"config_api": {"url": "http://h/x", "mode": "template", "body": "{canary}", "unit": {"whole": 100, "places": 2}, "token_env": "T", "if_match": "off", "read_back_s": 0}},
+"state": {"dir": "d", "in_target": false}, "on_complete": "keep", "notify": [{"slack": {"url_env": "S", "events": ["started"]}}, {"alertmanager": {"url_env": "A", "labels": {"a": "b"}}}],
+"hooks": {"on_rollback": [{"http": {"url": "http://u", "method": "PUT"}}, {"http": {"...": null}}, {"exec": {"command": ["a"], "tries": 5}}]}}`
+
+// wholes are what mutations begin with.
+var wholes = []string{
+	whole,
+	`{"canary": {"target_service": "s", "steps": [{"pct": 1, "min_hold_min": 0}]},
+"source": {"prometheus": {"url": "http://p", "preset": "vllm", "matchers": {"canary": "a=\"b\"", "stable": "a=\"c\""}, "queries": {"stable": {"solved": "d"}}}},
+"target": {"git": {"files": [{"path": "a/b", "document": "kind=X", "canary": "x", "stable": "-", "unit": "percent"}], "mode": "branch", "work_branch": "w", "open_command": ["a"], "state_path": "s", "deadline_s": 5}}, "state": {"in_target": true}}`,
+	`{"canary": {"target_service": "s", "steps": [{"pct": 1, "min_hold_min": 0}]},
+"source": {"records": {"path": ["a"], "max_bad": 0.1, "timeout_s": 5}},
+"target": {"etcd": {"endpoints": ["http://e:1"], "key": "k", "canary": "c", "stable": "s", "user_env": "U", "password_env": "P"}}}`,
+	`{"canary": {"target_service": "s", "steps": [{"pct": 1, "min_hold_min": 0}]},
+"target": {"haproxy": {"address": "h:1", "backend": "b", "total": 200}}, "on_complete": "keep"}`,
+	`{"canary": {"target_service": "s", "steps": [{"pct": 1, "min_hold_min": 0}]},
+"target": {"file": {"path": "w", "canary": "a", "stable": "b", "unit": "permille"}}, "on_complete": "swap"}`,
+}
 
 // someValues are what mutations put in, as JSON.
 var someValues = []string{
 	`null`, `true`, `0`, `1`, `-1`, `0.5`, `2.5`, `3.0`, `100`, `1e9`, `1e12`, `1e13`, `5270400`, `5270401`, `1000001`,
 	`"x"`, `""`, `" "`, `"3"`, `"5m"`, `"50%"`, `"a\tb"`, `"A_B"`, `"a-b"`, `"observe"`, `"hold"`, `"24:00"`, `"24:01"`, `"9:00"`, `"23:59"`, `"Europe/Berlin"`, `"count"`, `"cusum"`, `"stable"`, `"exact"`, `0.49`,
+	`"http://x"`, `"{canary}"`, `"a=\"b\""`, `"../x"`, `"-"`, `"template"`, `"branch"`, `"fraction"`, `"swap"`, `"PUT"`, `"a/b"`, `"${A}"`, `"${"`, `{"...": null}`, `{"whole": 3}`, `{"X-A": "b"}`, `{"total": "x"}`,
 	`[]`, `[1]`, `["a"]`, `["time"]`, `["time", "time"]`, `["mon", "mon"]`, `[null]`, `[""]`, `{}`, `{"a": 1}`, `{"z": 3, "tau": 0}`, `{"z": 3}`, `{"drop_pp": 95, "limit": 1}`,
 }
 
@@ -192,7 +260,7 @@ func fromJSON(t *rapid.T, text string) any {
 
 // beyondSchema are the rules about keys together, and about texts, that a
 // schema cannot say.
-var beyondSchema = []string{ruleStepOrder, ruleLastStep, ruleOffRing, ruleSolveFloor, ruleSpanOrder, ruleJudgeUnset, ruleCusumDrop, ruleRouteOverlap}
+var beyondSchema = []string{ruleStepOrder, ruleLastStep, ruleOffRing, ruleSolveFloor, ruleSpanOrder, ruleJudgeUnset, ruleCusumDrop, ruleRouteOverlap, ruleBadSelector, ruleSameArm, ruleOffUnit, ruleTargetLacks}
 
 // TestSchemaAgreesWithParserOnMutations: what the schema refuses the parser
 // refuses, and what the parser refuses by a rule of structure the schema
@@ -223,7 +291,7 @@ func TestSchemaAgreesWithParserOnMutations(t *testing.T) {
 // mutated is the whole file with one or two places set, removed, renamed or
 // added to.
 func mutated(t *rapid.T) any {
-	doc := fromJSON(t, whole)
+	doc := fromJSON(t, rapid.SampledFrom(wholes).Draw(t, "whole"))
 	for range rapid.IntRange(1, 2).Draw(t, "mutations") {
 		at := rapid.SampledFrom(holders(doc)).Draw(t, "at")
 		value := fromJSON(t, rapid.SampledFrom(someValues).Draw(t, "value"))

@@ -89,8 +89,8 @@ func secretSpans(line string) []secretSpan {
 	for _, m := range secretKey.FindAllStringSubmatchIndex(line, -1) {
 		s := valueSpan(line, m[1])
 		text := line[s.from:s.to]
-		variable := m[2] >= 0 || m[4] >= 0 || m[6] >= 0
-		if placeholder(text) || variable && envName.re.MatchString(text) {
+		named := m[2] >= 0 || m[4] >= 0 || m[6] >= 0
+		if placeholder(text) || named && envName.re.MatchString(text) {
 			continue
 		}
 		out = append(out, s)
@@ -140,8 +140,12 @@ func placeholder(s string) bool {
 	case "", "...", "null", "~", "true", "false":
 		return true
 	}
-	return strings.Trim(s, "*") == "" || strings.HasPrefix(s, "${") || strings.HasPrefix(s, "$(")
+	return strings.Trim(s, "*") == "" || variable.MatchString(s)
 }
+
+// variable is a value that is taken from elsewhere, alone or behind the scheme
+// of an Authorization header.
+var variable = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9_-]*\s+)?\$[{(]`)
 
 // secrets are the secrets of a file.
 type secrets struct {
@@ -207,7 +211,7 @@ func (s *secrets) underNames(n *yaml.Node, lines []string) {
 		switch {
 		case secretName.MatchString(k.Value):
 			s.below(v, lines, s.spans)
-		case v.Kind == yaml.ScalarNode && v.Tag == "!!str" && homeOf(k.Value) == "" && diag.Nearest(strings.ToLower(k.Value), misspelt) != "":
+		case v.Kind == yaml.ScalarNode && v.Tag == "!!str" && !known(k.Value) && diag.Nearest(strings.ToLower(k.Value), misspelt) != "":
 			s.below(v, lines, s.hide)
 		default:
 			s.underNames(v, lines)
@@ -304,13 +308,13 @@ func Mask(src []byte) []byte {
 	docs, err := Documents(src)
 	s := findSecrets(lines, docs, err == nil)
 	for i, line := range lines {
-		lines[i] = maskSpans(line, s.spans[i], s.hide[i])
+		lines[i] = maskSpans(line, "*", s.spans[i], s.hide[i])
 	}
 	return []byte(strings.Join(lines, "\n"))
 }
 
-// maskSpans replaces every rune in any of the spans.
-func maskSpans(line string, groups ...[]secretSpan) string {
+// maskSpans replaces every rune in any of the spans by a mark.
+func maskSpans(line, mark string, groups ...[]secretSpan) string {
 	spans := slices.Concat(groups...)
 	slices.SortFunc(spans, byPlace)
 	var b strings.Builder
@@ -321,7 +325,7 @@ func maskSpans(line string, groups ...[]secretSpan) string {
 		}
 		from := max(s.from, at)
 		b.WriteString(line[at:from])
-		b.WriteString(strings.Repeat("*", utf8.RuneCountInString(line[from:s.to])))
+		b.WriteString(strings.Repeat(mark, utf8.RuneCountInString(line[from:s.to])))
 		at = s.to
 	}
 	b.WriteString(line[at:])

@@ -23,7 +23,15 @@ func (d *document) walk(s *spec, path string, keyNode, n *yaml.Node) {
 		if !d.wantKind(s, n, yaml.MappingNode) {
 			return
 		}
+		if v.blank = s.blank && leftBlank(n); v.blank {
+			break
+		}
 		d.walkMap(s, path, keyNode, n)
+	case kindPairs:
+		if !d.wantKind(s, n, yaml.MappingNode) {
+			return
+		}
+		v.pairs = d.walkPairs(s, path, n)
 	case kindList:
 		if !d.wantKind(s, n, yaml.SequenceNode) {
 			return
@@ -34,9 +42,13 @@ func (d *document) walk(s *spec, path string, keyNode, n *yaml.Node) {
 			return
 		}
 		v.decoded = d.free(n)
-	case kindPaths:
-		if n.Kind == yaml.SequenceNode {
+	case kindPaths, kindUnit:
+		if s.kind == kindPaths && n.Kind == yaml.SequenceNode {
 			d.walkPaths(s, path, n)
+			break
+		}
+		if s.kind == kindUnit && n.Kind == yaml.MappingNode {
+			d.walkMap(s, path, keyNode, n)
 			break
 		}
 		fallthrough
@@ -143,16 +155,24 @@ func placed(k, v *yaml.Node) *yaml.Node {
 	return v
 }
 
+// leftBlank reports whether a mapping is { ... }: still to be written.
+func leftBlank(n *yaml.Node) bool {
+	return len(n.Content) == 2 && n.Content[0].Value == "..." && n.Content[1].Tag == "!!null"
+}
+
+// entry is a key of a mapping and its value.
+type entry struct{ key, value *yaml.Node }
+
 func (d *document) walkMap(s *spec, path string, keyNode, n *yaml.Node) {
 	before := len(d.list)
-	present := map[string]bool{}
+	present := map[string]entry{}
 	d.pairs(n, func(k, v *yaml.Node) {
 		child := s.child(k.Value)
 		if child == nil {
 			d.unknownKey(s, path, k)
 			return
 		}
-		present[k.Value] = true
+		present[k.Value] = entry{k, v}
 		at := childPath(child, path, k.Value)
 		if other := d.values[at]; other != nil {
 			d.errorAt(k, ruleTwoPlaces, fmt.Sprintf("it also stands at line %d; keep one of them", other.key.Line),
@@ -161,15 +181,67 @@ func (d *document) walkMap(s *spec, path string, keyNode, n *yaml.Node) {
 		}
 		d.walk(child, at, k, v)
 	})
+	at := anchor(keyNode, n)
 	for _, name := range s.order {
 		child := s.children[name]
-		if child.required && child.parent == s && !present[name] && !merged(n) {
-			d.errorAt(anchor(keyNode, n), ruleMissingKey, aside(child.doc), "%s needs the key %q", label(s, path), name)
+		if child.parent != s {
+			continue
+		}
+		e, there := present[name]
+		holds := child.when.holds(present)
+		switch {
+		case there && !holds:
+			d.errorAt(e.key, ruleUnusedKey, "add that, or remove "+name, "%s has no effect without %s", name, child.when)
+		case !there && holds && child.required && !merged(n):
+			d.errorAt(at, ruleMissingKey, aside(child.doc), "%s needs the key %q", label(s, path), name)
 		}
 	}
-	if s.oneOf && len(present) != 1 && len(d.list) == before {
-		d.errorAt(anchor(keyNode, n), ruleOneOf, "keep one of "+listing(s.order), "%s has %d of its keys, want exactly one", label(s, path), len(present))
+	if s.oneOf && (len(present) > 1 || len(present) == 0 && len(d.list) == before) {
+		d.errorAt(at, ruleOneOf, "keep one of "+listing(s.order), "%s has %d of its keys, want exactly one", label(s, path), len(present))
 	}
+	_, url := present["url"]
+	_, env := present["url_env"]
+	if s.either() && url == env && !merged(n) {
+		d.errorAt(at, ruleOneOf, "keep one of url or url_env", "%s needs exactly one of the keys url and url_env", label(s, path))
+	}
+}
+
+// holds reports whether the mapping has what the condition asks for.
+func (c *condition) holds(present map[string]entry) bool {
+	if c == nil {
+		return true
+	}
+	e, there := present[c.key]
+	return there && (c.word == "" || e.value.Value == c.word)
+}
+
+// walkPairs returns a mapping of names to strings.
+func (d *document) walkPairs(s *spec, path string, n *yaml.Node) map[string]string {
+	out := map[string]string{}
+	seen := map[string]bool{} // in lower case: names of headers have none
+	d.pairs(n, func(k, v *yaml.Node) {
+		switch {
+		case !s.names.re.MatchString(k.Value):
+			d.errorAt(k, ruleWrongType, s.names.hint, "%s: want %s", label(s, path), s.names.want)
+			return
+		case s.names == headerName && seen[strings.ToLower(k.Value)]:
+			d.errorAt(k, ruleDuplicateKey, "keep one of them", "header %q stands twice: names of headers have no case", Short(k.Value))
+			return
+		case d.unusable(v):
+			return
+		case v.Kind != yaml.ScalarNode:
+			d.errorAt(v, ruleWrongType, "", "%s: want a string, not %s", label(s, path), said(v))
+			return
+		}
+		seen[strings.ToLower(k.Value)] = true
+		t, m := s.scalar(v)
+		if m != nil {
+			d.errorAt(v, m.rule, m.hint, "%s: %s", label(s, path), m.message)
+			return
+		}
+		out[k.Value] = t.text
+	})
+	return out
 }
 
 // aside turns a sentence of the table into a hint.
@@ -306,20 +378,41 @@ func (d *document) unknownKey(s *spec, path string, k *yaml.Node) {
 	hint := ""
 	if near := diag.Nearest(k.Value, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
-	} else if home := homeOf(k.Value); home != "" {
-		hint = "it belongs under " + home
+	} else if homes := homesOf(k.Value, path); len(homes) > 0 {
+		hint = "it belongs under " + listing(homes)
 	} else if len(names) > 0 {
 		hint = "its keys are " + listing(names)
 	}
 	d.errorAt(k, ruleUnknownKey, hint, "unknown key %q in %s", Short(k.Value), label(s, path))
 }
 
-// homeOf returns the path under which a key of the table stands, or "".
-func homeOf(name string) string {
+// known reports whether the table has a key of a name.
+func known(name string) bool { return len(homesOf(name, "")) > 0 }
+
+// maxHomes is how many places a hint names at most.
+const maxHomes = 2
+
+// homesOf returns the mappings that have a key of a name, as paths: those below
+// or around a path where there are any, none where they are many.
+func homesOf(name, path string) []string {
+	var all, near []string
+	top, _, _ := strings.Cut(index.ReplaceAllString(path, ""), ".")
 	for i := range keys {
-		if parent, last := splitPath(keys[i].path); last == name && parent != "" && !strings.Contains(parent, "limits") {
-			return strings.NewReplacer("[]", "", ".*", "").Replace(parent)
+		parent, last := splitPath(keys[i].path)
+		if last != name || parent == "" || strings.Contains(parent, "limits") {
+			continue
+		}
+		home := strings.NewReplacer("[]", "", ".*", "").Replace(parent)
+		all = append(all, home)
+		if home == top || strings.HasPrefix(home, top+".") {
+			near = append(near, home)
 		}
 	}
-	return ""
+	if len(near) > 0 {
+		all = near
+	}
+	if path != "" && len(all) > maxHomes {
+		return nil
+	}
+	return all
 }
