@@ -7,6 +7,13 @@
 // returned, so that what cannot be changed safely is an error, never a broken
 // file. Set adds no structure: a missing key is inserted only into a mapping
 // that is there. Put adds the mappings on the way as well.
+//
+// [Get] and [SetAll] find values by names, [Selector], in one document of a
+// file with several, and add nothing:
+//
+//	at, err := splice.ParseSelector("spec.rules[0].backendRefs[name=canary].weight")
+//	doc, err := splice.ParseDocument("kind=HTTPRoute,metadata.name=llm")
+//	out, err := splice.SetAll(src, doc, []splice.Edit{{At: at, Value: "5"}})
 package splice
 
 import (
@@ -41,10 +48,10 @@ var (
 	ErrUnsafe = errors.New("cannot be written without changing more")
 )
 
-// Error is the error of [Set] and [Put]: where, and one of the reasons above.
+// Error is every error of this package: where, and one of the reasons.
 type Error struct {
-	Path   []string
-	Line   int // of the source, 0 when unknown
+	Path   []string // keys, or one selector
+	Line   int      // of the source, 0 when unknown
 	Reason error
 	Detail string // more about the reason, or ""
 }
