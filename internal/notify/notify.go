@@ -2,8 +2,14 @@
 // transition, in the form of the channel that carries it, and hooks that undo
 // after a rollback what moving the weight cannot.
 //
+//	ch, err := notify.New(cfg.Notify[0], 0, notify.Options{Getenv: os.Getenv})
+//	if ch.Wants(m.Event) {
+//		attempts, err := notify.Deliver(ctx, func(ctx context.Context) error { return ch.Send(ctx, m) }, 5, nil)
+//	}
+//
 // It decides nothing: the driver says what happened and keeps what came of the
-// delivery. A failure here never stops a release or a rollback.
+// delivery. A failure here never stops a release or a rollback. No error and no
+// name shows an address or a secret.
 package notify
 
 import (
@@ -71,10 +77,11 @@ func (e Event) Bad() bool {
 // Channel carries messages somewhere.
 type Channel interface {
 	// Send delivers one message once; it does not retry. Whether an answer
-	// means success is the channel's own rule. An error that a later try could
-	// mend is a *DeliveryError with Retry.
+	// means success is the channel's own rule. Errors are *DeliveryError, with
+	// Retry where a later try could mend it.
 	Send(ctx context.Context, m Message) error
-	// Wants reports whether the configuration asks for this event here.
+	// Wants reports whether the configuration asks for this event here; a test
+	// message is always wanted.
 	Wants(e Event) bool
 	// String names the channel for people, without its secret address:
 	// "slack (notify[0])".
@@ -83,7 +90,8 @@ type Channel interface {
 
 // Hook is something done after a rollback.
 type Hook interface {
-	// Run does it once; it does not retry. The record is the rollback record.
+	// Run does it once; it does not retry. It is given the rollback record,
+	// m.Rollback, and fails without one. Errors are *DeliveryError.
 	Run(ctx context.Context, m Message) error
 	// Tries is how often it is tried in all.
 	Tries() int
@@ -106,8 +114,8 @@ func (e *DeliveryError) Unwrap() error { return e.Err }
 
 // Options are what channels and hooks need of the world.
 type Options struct {
-	Getenv func(string) string
-	Client *http.Client // nil: a sensible one
-	Dir    string       // working directory of commands; "" is the process's
-	Now    func() time.Time
+	Getenv func(string) string // nil: the process's environment
+	Client *http.Client        // nil: one of its own; redirects and limits of time are set here
+	Dir    string              // working directory of commands; "" is the process's
+	Now    func() time.Time    // nil: the clock
 }
