@@ -1,0 +1,73 @@
+package metrics
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+	"net/http"
+	"sync/atomic"
+	"time"
+)
+
+// Exporter serves the newest view. It may be set and asked from several
+// goroutines.
+type Exporter struct {
+	view    atomic.Pointer[View]
+	started time.Time
+	limit   time.Duration
+	now     func() time.Time
+}
+
+// NewExporter returns an exporter whose health ends when the last decision is
+// older than a limit; before the first one the age counts from now on.
+func NewExporter(limit time.Duration, now func() time.Time) *Exporter {
+	return &Exporter{started: now(), limit: limit, now: now}
+}
+
+// Set replaces the view.
+func (e *Exporter) Set(v View) { e.view.Store(&v) }
+
+// Handler answers with the metrics of the newest view, with nothing before the
+// first.
+func (e *Exporter) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		var body bytes.Buffer
+		if v := e.view.Load(); v != nil {
+			if err := Write(&body, *v, e.now()); err != nil {
+				http.Error(w, "metrics: "+err.Error(), http.StatusInternalServerError)
+				return
+			}
+		}
+		w.Header().Set("Content-Type", ContentType)
+		_, _ = w.Write(body.Bytes()) // the scraper has gone
+	})
+}
+
+// health is the body of /healthz.
+type health struct {
+	Schema   int      `json:"schema"`
+	Status   string   `json:"status"`         // ok, starting, stale
+	Age      *float64 `json:"decision_age_s"` // null before the first decision
+	AgeLimit float64  `json:"decision_age_limit_s"`
+}
+
+// Health answers 200 while decisions are made in time, else 503.
+func (e *Exporter) Health() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		h := health{Schema: 1, Status: "ok", AgeLimit: e.limit.Seconds()}
+		now, since := e.now(), e.started
+		if v := e.view.Load(); v != nil && !v.LastDecision.IsZero() {
+			since = v.LastDecision
+			h.Age = new(math.Round(age(since, now)*1000) / 1000)
+		} else {
+			h.Status = "starting"
+		}
+		code := http.StatusOK
+		if now.Sub(since) > e.limit {
+			h.Status, code = "stale", http.StatusServiceUnavailable
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(code)
+		_ = json.NewEncoder(w).Encode(h) // whoever asked has gone
+	})
+}
