@@ -1,0 +1,213 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/ci"
+	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/driver"
+	"github.com/canaryctl/canaryctl/internal/journal"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/notify"
+	"github.com/canaryctl/canaryctl/internal/source"
+	"github.com/canaryctl/canaryctl/internal/state"
+	"github.com/canaryctl/canaryctl/internal/target"
+)
+
+// live is a release as the commands that move it need it.
+type live struct {
+	app     *App
+	command string
+	cfg     *config.Config
+	dir     *state.Dir
+	target  target.Target
+	source  source.Source // nil: the command does not look at traffic
+	ci      *ci.CI        // nil: not in a CI
+	driver  *driver.Driver
+}
+
+// needs says what a command cannot do without.
+type needs struct {
+	source bool
+}
+
+// live wires a command that moves a release.
+func (app *App) live(command string, n needs) (*live, error) {
+	cfg, err := app.loadConfig()
+	if err != nil {
+		return nil, err
+	}
+	l := &live{app: app, command: command, cfg: cfg, ci: ci.Detect(app.Getenv)}
+	if l.target, err = app.target(cfg); err != nil {
+		return nil, err
+	}
+	if n.source {
+		if l.source, err = app.source(cfg); err != nil {
+			return nil, err
+		}
+	}
+	if l.dir, err = state.Open(cfg.State.Dir, cfg.TargetService); err != nil {
+		return nil, usage(err, "state.dir must be a directory that can be written")
+	}
+	channels, hooks, err := app.channels(cfg)
+	if err != nil {
+		return nil, err
+	}
+	o := driver.Options{
+		Config: cfg, Target: l.target, Dir: l.dir, Channels: channels, Hooks: hooks, Now: time.Now, Wait: driver.Sleep,
+		Who: state.Holder{PID: os.Getpid(), Who: l.who(), Command: command}, Program: version(), Say: app.say,
+	}
+	if l.source != nil {
+		o.Source = l.source
+	}
+	if l.ci != nil {
+		o.RunURL = l.ci.RunURL
+	}
+	l.driver = driver.New(o)
+	return l, nil
+}
+
+// target opens where weights are written.
+func (app *App) target(cfg *config.Config) (target.Target, error) {
+	if cfg.Target == nil {
+		return nil, usage(fmt.Errorf("%s has no target: there is nowhere to write the weight", app.global.Config), "add target: {file: {path: weights.json}} or another of docs/reference/target.md")
+	}
+	t, err := target.New(cfg.Target, target.Options{
+		Service: cfg.TargetService, Ring: cfg.HashRingSlots, Getenv: app.Getenv, KeepState: cfg.State.InTarget,
+	})
+	if err != nil {
+		return nil, usage(err, hintOf(err))
+	}
+	return t, nil
+}
+
+// source opens where windows come from.
+func (app *App) source(cfg *config.Config) (source.Source, error) {
+	if cfg.Source == nil {
+		return nil, usage(fmt.Errorf("%s has no source: nothing says how the canary does", app.global.Config), "add source: {prometheus: ...}, {records: ...} or {windows: ...}; see docs/reference/source.md")
+	}
+	s, err := source.New(cfg.Source, source.Options{Getenv: app.Getenv, SlowMS: slowMS(cfg)})
+	if err != nil {
+		return nil, usage(err, hintOf(err))
+	}
+	return s, nil
+}
+
+// slowMS is from which latency on a request counts as slow, 0 where no step
+// asks.
+func slowMS(cfg *config.Config) float64 {
+	for i := range cfg.Steps {
+		if cfg.Steps[i].Fast.P99ByCount {
+			return cfg.Steps[i].Fast.P99BaselineMS.Float64()
+		}
+	}
+	return 0
+}
+
+// channels opens what is told and what is done after a rollback, before any
+// weight is moved: a variable that is unset is said now.
+func (app *App) channels(cfg *config.Config) ([]notify.Channel, []notify.Hook, error) {
+	o := notify.Options{Getenv: app.Getenv, Now: time.Now}
+	var channels []notify.Channel
+	var hooks []notify.Hook
+	for i, c := range cfg.Notify {
+		channel, err := notify.New(c, i, o)
+		if err != nil {
+			return nil, nil, usage(fmt.Errorf("notify[%d]: %w", i, err), hintOf(err))
+		}
+		channels = append(channels, channel)
+	}
+	for i, h := range cfg.Hooks {
+		hook, err := notify.NewHook(h, i, o)
+		if err != nil {
+			return nil, nil, usage(fmt.Errorf("hooks.on_rollback[%d]: %w", i, err), hintOf(err))
+		}
+		hooks = append(hooks, hook)
+	}
+	return channels, hooks, nil
+}
+
+// who is the person, or the CI's actor, that gives a command.
+func (l *live) who() string {
+	name := "unknown"
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if l.ci != nil && l.ci.Actor != "" {
+		name = l.ci.Actor
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		host = "unknown"
+	}
+	return name + "@" + host
+}
+
+// somethingNew refuses a canary that is the stable version: there is nothing to
+// release.
+func (l *live) somethingNew() error {
+	v := l.cfg.Versions
+	if v.Canary != nil && v.Stable != nil && v.Canary.Digest() == v.Stable.Digest() {
+		return usage(errors.New("versions.canary is versions.stable: there is nothing to release"), "change model, prompt or gateway of versions.canary")
+	}
+	return nil
+}
+
+// hinted is an error that knows what the user can do.
+func hintOf(err error) string {
+	if e, ok := errors.AsType[*target.RefusedError](err); ok {
+		return e.Hint
+	}
+	if e, ok := errors.AsType[*target.ShapeError](err); ok {
+		return e.Hint
+	}
+	if e, ok := errors.AsType[*source.Error](err); ok {
+		return e.Hint
+	}
+	return ""
+}
+
+// failure turns an error of the driver into one that knows its exit code.
+func failure(err error) error {
+	if err == nil {
+		return nil
+	}
+	if _, ok := errors.AsType[*Error](err); ok {
+		return err
+	}
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	_, busy := errors.AsType[*state.BusyError](err)
+	_, lost := errors.AsType[*state.LostError](err)
+	_, conflict := errors.AsType[*target.ConflictError](err)
+	if busy || lost || conflict {
+		return &Error{Code: ExitConflict, Err: err, Hint: "look with canaryctl status, and run the command again"}
+	}
+	if damaged(err) {
+		return &Error{Code: ExitFailed, Err: err, Hint: "canaryctl history verify names the line; canaryctl rollback works all the same and keeps the damaged files aside"}
+	}
+	for _, refusal := range []error{
+		ladder.ErrNotStarted, ladder.ErrNotLocked, ladder.ErrPaused, ladder.ErrNotPaused, ladder.ErrConfigIsSame,
+		ladder.ErrOffLadder, ladder.ErrOtherStep, ladder.ErrNotAwaiting, ladder.ErrNotComplete,
+	} {
+		if errors.Is(err, refusal) {
+			return &Error{Code: ExitConflict, Err: err, Hint: "canaryctl status says where the release stands"}
+		}
+	}
+	return &Error{Code: ExitFailed, Err: err, Hint: hintOf(err)}
+}
+
+// damaged reports whether the journal, or what it leads to, is not what was
+// written.
+func damaged(err error) bool {
+	_, corrupt := errors.AsType[*journal.CorruptError](err)
+	_, mismatch := errors.AsType[*driver.MismatchError](err)
+	_, cut := errors.AsType[*driver.CutError](err)
+	return corrupt || mismatch || cut
+}

@@ -1,0 +1,176 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canaryctl/canaryctl/internal/driver"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// promoteOptions are the flags of promote.
+type promoteOptions struct {
+	ExpectStep int
+	Wait       bool
+	Timeout    time.Duration
+	DryRun     bool
+	AllowHold  bool
+	Restart    bool
+	Reason     string
+
+	expects bool // --expect-step was given
+}
+
+func newPromoteCmd(app *App) *cobra.Command {
+	var o promoteOptions
+	cmd := &cobra.Command{
+		Use:   "promote",
+		Short: "Look at the canary once and take it one step further, or back",
+		Long: "promote reads the target's weight and the windows since the last look, decides, and does what it decided: at most one\n" +
+			"step forward, or all the way back to 0. The first one starts the release. It may be run as often as you like, by\n" +
+			"several at once, and from a plain CI: what has been done is not done again. A write counts only when it was read back.",
+		Example: "  canaryctl promote\n" +
+			"  canaryctl promote --wait --timeout 3h --expect-step 2\n" +
+			"  canaryctl promote --dry-run -o json | jq .decision",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.expects = cmd.Flags().Changed("expect-step")
+			return runPromote(cmd.Context(), app, o)
+		},
+	}
+	f := cmd.Flags()
+	f.IntVar(&o.ExpectStep, "expect-step", 0, "the `step` that the release must be at, 0 for not started: at another nothing is done, exit code 8")
+	f.BoolVar(&o.Wait, "wait", false, "look again every window until something other than a hold is decided")
+	f.DurationVar(&o.Timeout, "timeout", 0, "with --wait: give up after so long, exit code 3; 0 is never")
+	f.BoolVar(&o.DryRun, "dry-run", false, "say what would be done and do nothing")
+	f.BoolVar(&o.AllowHold, "allow-hold", false, "a hold is exit code 0, not 3")
+	f.BoolVar(&o.Restart, "restart", false, "give up the unfinished release of another candidate: weight to 0, then start this one")
+	f.StringVar(&o.Reason, "reason", "", "why, for the journal; with --restart")
+	return cmd
+}
+
+func runPromote(ctx context.Context, app *App, o promoteOptions) error {
+	if _, err := app.wantOutput("text", "json"); err != nil {
+		return err
+	}
+	if o.Timeout < 0 || o.Timeout > 0 && !o.Wait {
+		return usage(errors.New("--timeout goes with --wait and is not negative"), "")
+	}
+	l, err := app.live("promote", needs{source: true})
+	if err != nil {
+		return err
+	}
+	if err := l.somethingNew(); err != nil {
+		return err
+	}
+	if o.expects {
+		if err := l.expect(ctx, o.ExpectStep); err != nil {
+			return err
+		}
+	}
+	if o.Restart && !o.DryRun {
+		if err := l.restart(ctx, o.Reason); err != nil {
+			return err
+		}
+	}
+	res, err := l.promote(ctx, o)
+	if err != nil {
+		return failure(err)
+	}
+	code := exitOf[res.Status]
+	if code == ExitHeld && o.AllowHold {
+		code = ExitOK
+	}
+	return l.stood(res, code)
+}
+
+// promote is one look, or with --wait as many as it takes.
+func (l *live) promote(ctx context.Context, o promoteOptions) (*driver.Result, error) {
+	if o.DryRun {
+		return l.driver.Peek(ctx)
+	}
+	if o.Wait {
+		return l.promoteUntil(ctx, o.Timeout)
+	}
+	res, err := l.driver.Promote(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return l.swapped(ctx, res, l.driver.Settle(ctx))
+}
+
+// promoteUntil looks until something other than a hold is decided.
+func (l *live) promoteUntil(ctx context.Context, timeout time.Duration) (*driver.Result, error) {
+	waiting := ctx
+	if timeout > 0 {
+		var cancel context.CancelFunc
+		waiting, cancel = context.WithTimeout(ctx, timeout)
+		defer cancel()
+	}
+	res, err := l.driver.Until(waiting, func(r *driver.Result) bool {
+		if l.app.global.Verbose {
+			l.app.say("%s: %s", r.Outcome.Move, r.Outcome.Reason)
+		}
+		return r.Status != driver.Holding && r.Status != driver.SourceLost || r.Outcome.Overdue
+	})
+	if err != nil && (res == nil || waiting.Err() == nil || ctx.Err() != nil) {
+		return nil, err
+	}
+	return l.swapped(ctx, res, l.driver.Settle(ctx))
+}
+
+// swapped makes the canary the stable of the versions document when the release
+// has completed, if the configuration says so. warn is what could not be told.
+func (l *live) swapped(ctx context.Context, res *driver.Result, warn error) (*driver.Result, error) {
+	if warn != nil {
+		l.app.warn("%v", warn)
+	}
+	if res.Release.Ladder.Stage != ladder.Completed || res.Release.Ladder.Weight.IsZero() {
+		return res, nil
+	}
+	return res, l.driver.Swap(ctx)
+}
+
+// expect refuses to go on unless the release is at a step.
+func (l *live) expect(ctx context.Context, want int) error {
+	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
+	if err != nil {
+		return failure(err)
+	}
+	at := 0
+	if r.Ladder.Stage != ladder.NotStarted && r.Candidate == l.driver.Plan().Candidate {
+		at = r.Ladder.Step + 1
+	}
+	if at != want {
+		return &Error{Code: ExitConflict, Err: fmt.Errorf("the release is at step %d, not %d: nothing was done", at, want), Hint: "canaryctl status says where it stands"}
+	}
+	return nil
+}
+
+// restart gives up the unfinished release of another candidate, if there is
+// one: its weight goes to 0 first.
+func (l *live) restart(ctx context.Context, reason string) error {
+	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
+	if err != nil {
+		return failure(err)
+	}
+	if r.Ladder.Stage == ladder.NotStarted {
+		return nil
+	}
+	if !r.Ladder.Weight.IsZero() || r.Ladder.Pending.Move != release.Hold {
+		res, err := l.driver.RollBack(ctx, "restart: "+reason)
+		if err != nil {
+			return failure(err)
+		}
+		if res.Status != driver.RolledBack {
+			return l.stood(res, exitOf[res.Status])
+		}
+	}
+	_, err = l.driver.Command(ctx, ladder.Command{Verb: ladder.DoRestart, Reason: reason})
+	return failure(err)
+}

@@ -1,0 +1,162 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canaryctl/canaryctl/internal/driver"
+	"github.com/canaryctl/canaryctl/internal/metrics"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	Metrics string
+	Restart bool
+	Reason  string
+}
+
+func newRunCmd(app *App) *cobra.Command {
+	var o runOptions
+	cmd := &cobra.Command{
+		Use:   "run",
+		Short: "Promote once a window until the release is complete or locked",
+		Long: "run does what promote does, once a window, and goes on through rollback, cooldown, probes and recovery. It ends when the\n" +
+			"release is complete (exit code 0), when only a person can let it go on (5), or by a signal: it finishes the write that is\n" +
+			"under way, and the next run or promote takes the release up where it stands. Approvals, pauses and rollbacks are given\n" +
+			"from other terminals. It prints a line for each change; -o json prints a JSON document a line.\n\n" +
+			"With --metrics it answers /metrics in the text format of Prometheus, and /healthz.",
+		Example: "  canaryctl run\n" +
+			"  canaryctl run --metrics 127.0.0.1:9464 -o json >> release.jsonl",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runRun(cmd.Context(), app, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Metrics, "metrics", "", "`address` to answer /metrics and /healthz at, such as 127.0.0.1:9464")
+	f.BoolVar(&o.Restart, "restart", false, "give up the unfinished release of another candidate: weight to 0, then start this one")
+	f.StringVar(&o.Reason, "reason", "", "why, for the journal; with --restart")
+	return cmd
+}
+
+func runRun(ctx context.Context, app *App, o runOptions) error {
+	format, err := app.wantOutput("text", "json")
+	if err != nil {
+		return err
+	}
+	l, err := app.live("run", needs{source: true})
+	if err != nil {
+		return err
+	}
+	if err := l.somethingNew(); err != nil {
+		return err
+	}
+	release, alone, err := l.dir.Driving()
+	if err != nil {
+		return failure(err)
+	}
+	if !alone {
+		return &Error{Code: ExitConflict, Err: fmt.Errorf("another canaryctl run drives this release: %s", l.dir.Holder().Who), Hint: "look at it with canaryctl status"}
+	}
+	defer release() //nolint:errcheck // the process's end releases it as well
+	if o.Restart {
+		if err := l.restart(ctx, o.Reason); err != nil {
+			return err
+		}
+	}
+	r := &running{l: l, format: format, exporter: metrics.NewExporter(3*max(l.source.Span(), time.Minute), time.Now)}
+	if o.Metrics != "" {
+		stop, err := r.listen(o.Metrics)
+		if err != nil {
+			return err
+		}
+		defer stop()
+	}
+	return r.loop(ctx)
+}
+
+// running is a loop under way.
+type running struct {
+	l        *live
+	format   string
+	exporter *metrics.Exporter
+	last     string // what was printed last, without figures
+	begun    time.Time
+	ticks    metrics.Durations
+}
+
+func (r *running) loop(ctx context.Context) error {
+	r.begun = time.Now()
+	res, err := r.l.driver.Loop(ctx, r.tick)
+	if err != nil {
+		return failure(err)
+	}
+	if err := r.l.driver.Settle(context.WithoutCancel(ctx)); err != nil {
+		r.l.app.warn("%v", err)
+	}
+	if res, err = r.l.swapped(ctx, res, nil); err != nil {
+		return failure(err)
+	}
+	if r.format == "json" {
+		if code := exitOf[res.Status]; code != ExitOK {
+			return silent(code)
+		}
+		return nil
+	}
+	return r.l.stood(res, exitOf[res.Status])
+}
+
+// tick shows what a tick came to: a line for each change, and the metrics.
+func (r *running) tick(res *driver.Result, err error) {
+	defer func() { r.begun = time.Now() }()
+	if err != nil {
+		r.l.app.warn("%v", err)
+		return
+	}
+	r.ticks.Observe(time.Since(r.begun))
+	r.exporter.Set(viewOf(r.l, res, r.ticks))
+	for _, n := range res.Notes {
+		r.l.app.say("%s", n)
+	}
+	o := &res.Outcome
+	now := fmt.Sprint(o.Move, o.Why, o.Step, o.Attempt, o.Phase, res.Status, o.Paused, o.Locked)
+	if now == r.last && !r.l.app.global.Verbose {
+		return
+	}
+	r.last = now
+	s := r.l.standing(res, exitOf[res.Status])
+	if r.format == "json" {
+		if err := encodeLine(r.l.app.Stdout, s); err != nil {
+			r.l.app.warn("%v", err)
+		}
+		return
+	}
+	fmt.Fprintf(r.l.app.Stdout, "%s  %-14s step %d of %d  %s %%  %-9s  %s\n", //nolint:errcheck // a closed pipe must not end a release
+		time.Now().UTC().Format(time.RFC3339), s.Decision, s.Step, s.Steps, percentOf(s.Pct), s.Breaker, s.Reason)
+	if s.Error != "" {
+		r.l.app.warn("%s", s.Error)
+	}
+}
+
+// listen answers /metrics and /healthz until stop.
+func (r *running) listen(address string) (stop func(), err error) {
+	l, err := net.Listen("tcp", address)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--metrics: %w", err), "give a free address, such as 127.0.0.1:9464")
+	}
+	mux := http.NewServeMux()
+	mux.Handle("GET /metrics", r.exporter.Handler())
+	mux.Handle("GET /healthz", r.exporter.Health())
+	server := newHTTPServer(mux, r.l.app.warn, serveLimits)
+	go func() {
+		if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
+			r.l.app.warn("metrics: %v", err)
+		}
+	}()
+	r.l.app.say("metrics at http://%s/metrics", l.Addr())
+	return func() { server.Close() }, nil //nolint:errcheck // nothing is lost with it
+}

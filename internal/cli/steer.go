@@ -1,0 +1,236 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/canaryctl/canaryctl/internal/driver"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+)
+
+func newPauseCmd(app *App) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "pause",
+		Short: "Stop the ladder's clock; breaker and rollback go on",
+		Long: "pause keeps a release where it is: no step forward, and the time of the pause counts for no hold. The breaker goes on\n" +
+			"watching, and rolls back as ever.",
+		Example: "  canaryctl pause --reason \"waiting for the review of the transcripts\"",
+		Args:    cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return app.steer(cmd.Context(), "pause", ladder.Command{Verb: ladder.DoPause, Reason: reason})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	return cmd
+}
+
+// resumeOptions are the flags of resume.
+type resumeOptions struct {
+	ClearLock    bool
+	AcceptConfig bool
+	Reason       string
+}
+
+func newResumeCmd(app *App) *cobra.Command {
+	var o resumeOptions
+	cmd := &cobra.Command{
+		Use:   "resume",
+		Short: "Let a paused, locked or held release go on",
+		Long: "resume ends a pause. With --clear-lock it ends a lock, a failed gate or a rollback by hand, and the next promote starts\n" +
+			"a new attempt at the first step with no evidence carried over. With --accept-config a release goes on under a\n" +
+			"configuration that was changed since it started.",
+		Example: "  canaryctl resume\n" +
+			"  canaryctl resume --clear-lock --reason \"prompt 42 mended, see the review of 3 March\"\n" +
+			"  canaryctl resume --accept-config --reason \"threshold of cost raised with finance\"",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			c, err := o.command()
+			if err != nil {
+				return err
+			}
+			return app.steer(cmd.Context(), "resume", c)
+		},
+	}
+	f := cmd.Flags()
+	f.BoolVar(&o.ClearLock, "clear-lock", false, "end a lock; needs --reason")
+	f.BoolVar(&o.AcceptConfig, "accept-config", false, "go on under the changed configuration")
+	f.StringVar(&o.Reason, "reason", "", "why, for the journal")
+	return cmd
+}
+
+func (o *resumeOptions) command() (ladder.Command, error) {
+	c := ladder.Command{Verb: ladder.DoResume, Reason: o.Reason}
+	switch {
+	case o.ClearLock && o.AcceptConfig:
+		return c, usage(errors.New("--clear-lock and --accept-config are two decisions"), "give them one after the other")
+	case o.ClearLock && o.Reason == "":
+		return c, usage(errors.New("--clear-lock needs --reason"), "say what has changed since it locked: it stands in the journal")
+	case o.ClearLock:
+		c.Verb = ladder.DoClearLock
+	case o.AcceptConfig:
+		c.Verb = ladder.DoAcceptConfig
+	}
+	return c, nil
+}
+
+// steer gives a release a person's word and shows where that leaves it.
+func (app *App) steer(ctx context.Context, name string, c ladder.Command) error {
+	if _, err := app.wantOutput("text", "json"); err != nil {
+		return err
+	}
+	l, err := app.live(name, needs{})
+	if err != nil {
+		return err
+	}
+	if c.Verb == ladder.DoPause {
+		if err := l.underWay(ctx); err != nil {
+			return err
+		}
+	}
+	res, err := l.driver.Command(ctx, c)
+	if err != nil {
+		return failure(err)
+	}
+	if err := l.driver.Settle(ctx); err != nil {
+		l.app.warn("%v", err)
+	}
+	return l.stood(res, ExitOK)
+}
+
+// underWay refuses what makes no sense before a release.
+func (l *live) underWay(ctx context.Context) error {
+	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
+	if err == nil && r.Ladder.Stage == ladder.NotStarted && r.Ladder.Attempt == 0 {
+		err = ladder.ErrNotStarted
+	}
+	return failure(err)
+}
+
+// approveOptions are the flags of approve.
+type approveOptions struct {
+	Release string
+	Step    int
+	Reason  string
+}
+
+func newApproveCmd(app *App) *cobra.Command {
+	var o approveOptions
+	cmd := &cobra.Command{
+		Use:   "approve",
+		Short: "Give a person's word for the step that waits for it",
+		Long: "approve looks at the canary once more, and where everything but a person's word is there, gives it: for this release,\n" +
+			"attempt, step and configuration. It lapses when a verdict turns worse than the one shown, and after\n" +
+			"approval_timeout_min. The next promote, or the running run, takes the step.",
+		Example: "  canaryctl approve --release 3f1c2ab90d11 --step 2 --reason \"transcripts read\"",
+		Args:    cobra.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return runApprove(cmd.Context(), app, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Release, "release", "", "the `id` of the release, as the notification names it")
+	f.IntVar(&o.Step, "step", 0, "the `step` that waits")
+	f.StringVar(&o.Reason, "reason", "", "why, for the journal")
+	return cmd
+}
+
+func runApprove(ctx context.Context, app *App, o approveOptions) error {
+	if _, err := app.wantOutput("text", "json"); err != nil {
+		return err
+	}
+	l, err := app.live("approve", needs{source: true})
+	if err != nil {
+		return err
+	}
+	res, err := l.driver.Approve(ctx, o.Release, o.Step, o.Reason)
+	if errors.Is(err, ladder.ErrNotAwaiting) && res != nil {
+		return &Error{Code: ExitConflict, Err: err, Hint: "it says: " + res.Outcome.Reason}
+	}
+	if err != nil {
+		return failure(err)
+	}
+	return l.stood(res, ExitOK)
+}
+
+// rollbackOptions are the flags of rollback.
+type rollbackOptions struct {
+	Reason       string
+	ToRelease    string
+	IfIncomplete bool
+}
+
+func newRollbackCmd(app *App) *cobra.Command {
+	var o rollbackOptions
+	cmd := &cobra.Command{
+		Use:   "rollback",
+		Short: "Take the weight to 0 now, from any state, and read it back",
+		Long: "rollback takes the canary's weight to 0 in one write and reads it back. It does not wait for a run or promote that is\n" +
+			"under way but takes the release over; no freeze, pause, lock or damaged journal stops it. The release stays locked\n" +
+			"until canaryctl resume --clear-lock.\n\n" +
+			"After 100 % it needs no gates either. --to-release names the version that is to serve, by its digest as history shows\n" +
+			"it, and refuses if that is not the one that weight 0 returns to, or that a swap of the versions has replaced.\n\n" +
+			"--if-incomplete is for the last step of a pipeline that may have been broken off: it finishes a write or a rollback that\n" +
+			"is under way, and does nothing otherwise.",
+		Example: "  canaryctl rollback --reason \"customers report wrong totals\"\n" +
+			"  canaryctl rollback --if-incomplete        # if: always()",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return runRollback(cmd.Context(), app, o) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.Reason, "reason", "", "why, for the journal and the record")
+	f.StringVar(&o.ToRelease, "to-release", "", "the `digest` of the version that is to serve")
+	f.BoolVar(&o.IfIncomplete, "if-incomplete", false, "only finish what a broken-off command has left undone")
+	return cmd
+}
+
+func runRollback(ctx context.Context, app *App, o rollbackOptions) error {
+	if _, err := app.wantOutput("text", "json"); err != nil {
+		return err
+	}
+	l, err := app.live("rollback", needs{})
+	if err != nil {
+		return err
+	}
+	if o.IfIncomplete {
+		return l.finish(ctx)
+	}
+	if o.ToRelease != "" {
+		if done, err := l.toRelease(ctx, o); done || err != nil {
+			return err
+		}
+	}
+	res, err := l.driver.RollBack(ctx, o.Reason)
+	if errors.Is(err, driver.ErrNothing) {
+		app.say("%v", err)
+		return l.stood(res, ExitOK)
+	}
+	if err != nil {
+		return failure(err)
+	}
+	if err := l.driver.Settle(ctx); err != nil {
+		l.app.warn("%v", err)
+	}
+	code := exitOf[res.Status]
+	if res.Status == driver.RolledBack {
+		code = ExitOK // as asked
+	}
+	return l.stood(res, code)
+}
+
+// toRelease checks that weight 0 returns to the version that is asked for, or
+// undoes the swap that has replaced it; done says that nothing is left to do.
+func (l *live) toRelease(ctx context.Context, o rollbackOptions) (done bool, err error) {
+	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
+	if err != nil {
+		return false, nil // a rollback does not wait for a journal to be mended
+	}
+	undone, err := l.driver.ReturnTo(ctx, r, o.ToRelease, o.Reason)
+	if err != nil {
+		return false, &Error{Code: ExitConflict, Err: err, Hint: "canaryctl history lists the versions by digest"}
+	}
+	if undone != nil {
+		return true, l.stood(undone, ExitOK)
+	}
+	return false, nil
+}

@@ -1,0 +1,276 @@
+package driver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/journal"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/notify"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+const (
+	// mostTries is how often a message is tried on a channel, once a tick.
+	mostTries = 10
+	// mostLetters bounds what waits to be told; the oldest is given up.
+	mostLetters = 200
+	// tellTime bounds what a tick spends on messages: the next window comes.
+	tellTime = 20 * time.Second
+	// hookTime bounds what a tick spends on hooks.
+	hookTime = 60 * time.Second
+)
+
+// tell puts a message into the outbox: one for each transition, with a key that
+// stays the same however often it is sent.
+func (r *Release) tell(e *journal.Entry, event notify.Event) {
+	o := &r.Last
+	m := notify.Message{
+		Schema: 1, Event: event, Time: e.T, Service: r.Service, Release: r.ID(), Attempt: r.Ladder.Attempt,
+		Step: o.Step, Steps: o.Steps, Pct: 100 * r.Ladder.Weight.Share(), Phase: r.Ladder.Breaker.Phase.String(), Reason: o.Reason,
+	}
+	m.Key = fmt.Sprintf("%s/%d/%d/%s/%d", m.Release, m.Attempt, m.Step, event, e.N)
+	m.Next = Next(o, m.Release)
+	r.word(e, &m)
+	r.Outbox = append(r.Outbox, Letter{Message: m})
+	if n := len(r.Outbox) - mostLetters; n > 0 {
+		r.Outbox = slices.Delete(r.Outbox, 0, n)
+	}
+}
+
+// word puts the sentence of a message right where the decision's own is about
+// something else.
+func (r *Release) word(e *journal.Entry, m *notify.Message) {
+	switch m.Event {
+	case notify.Started, notify.Advanced, notify.Probing:
+		m.Reason = fmt.Sprintf("%s of traffic was read back", r.Ladder.Weight)
+	case notify.RolledBack, notify.Locked:
+		if r.Record != nil {
+			m.Reason = r.Record.Reason
+			if b, err := json.Marshal(r.Record); err == nil {
+				m.Rollback = b
+			}
+		}
+	case notify.Incomplete:
+		m.Reason = "the weight was not read back as 0: " + e.Wrote.Error
+		m.Next = "canaryctl rollback"
+	case notify.Mismatch:
+		m.Reason = fmt.Sprintf("the weight is %s, and the canary is seen to serve %s", r.Ladder.Weight, r.Last.Share)
+	case notify.SourceLost:
+		m.Reason = r.SourceError
+	case notify.TargetLost:
+		m.Reason = r.TargetError
+	case notify.Drift:
+		m.Reason = fmt.Sprintf("the target holds %s, last read back was %s", r.Held.Weight, r.Ladder.Weight)
+		if r.MovedBy != "" {
+			m.Reason += ": moved by " + r.MovedBy
+		}
+	case notify.HookFailed:
+		m.Reason = e.Hooked.Hook + ": " + e.Hooked.Error
+	case notify.Paused, notify.Resumed:
+		m.Reason = string(m.Event) + " by " + e.Command.By
+		if e.Command.Reason != "" {
+			m.Reason += ": " + e.Command.Reason
+		}
+	}
+}
+
+// Next says what comes next: what canaryctl will do by itself, or the command
+// for a person to give, verbatim.
+func Next(o *journal.Outcome, id string) string {
+	switch {
+	case o.Stage == ladder.NotStarted && o.Move == release.Hold && o.Why != ladder.WhyDrift && o.Why != ladder.WhyFrozen && o.Why != ladder.WhyUnread:
+		return "canaryctl promote starts an attempt at step 1"
+	case o.Paused:
+		return "canaryctl resume"
+	case o.Move == release.AwaitApproval:
+		return "canaryctl approve --release " + id + " --step " + strconv.Itoa(o.Step)
+	case isRollback(o.Move) && !o.Locked:
+		return "weight 0, then a cooldown and probes at the first step"
+	case o.Locked:
+		return `canaryctl resume --clear-lock --reason "..."`
+	}
+	switch o.Why {
+	case ladder.WhyCooldown:
+		return "probes at the first step when the cooldown is over"
+	case ladder.WhyProbing:
+		return "a good round closes the breaker and starts the next attempt at step 1; a bad one locks"
+	case ladder.WhyDrift:
+		return "put the weight back to what was last read back, or canaryctl rollback"
+	case ladder.WhyOtherCandidate:
+		return "finish or roll back that release, or canaryctl promote --restart"
+	case ladder.WhyConfigChanged:
+		return "canaryctl resume --accept-config"
+	case ladder.WhyCompleted, ladder.WhyComplete:
+		return "nothing: the release is complete"
+	case ladder.WhyFailing, ladder.WhyMismatch, ladder.WhyUnread, ladder.WhySourceFailed, ladder.WhyFrozen, ladder.WhyNoData:
+		return "holds until that is over; canaryctl rollback gives it up"
+	}
+	if o.Step < o.Steps {
+		return fmt.Sprintf("step %d of %d when all gates of step %d have passed", o.Step+1, o.Steps, o.Step)
+	}
+	return "complete when all gates of the last step have passed"
+}
+
+// after does what follows a decision and does not decide: the record, hooks,
+// messages. None of it can stop a release; what fails is written down.
+func (s *session) after(ctx context.Context) {
+	s.keepRecord()
+	s.runHooks(ctx)
+	s.deliver(ctx)
+	s.keepRecord()
+}
+
+// note appends a line whose failure changes nothing but is said.
+func (s *session) note(e *journal.Entry) {
+	if err := s.append(e); err != nil {
+		s.err = errors.Join(s.err, err)
+	}
+}
+
+// keepRecord writes the rollback record when the weight was read back as 0, and
+// again when exposure and hooks are final.
+func (s *session) keepRecord() {
+	rec := s.rel.Record
+	if rec == nil || rec.ReadBack.IsZero() || rec.Final {
+		return
+	}
+	final := !s.rel.Until.Before(rec.ReadBack) && len(s.pendingHooks()) == 0
+	if s.rel.Written && !final {
+		return
+	}
+	kept := *rec
+	kept.Final = final
+	s.note(&journal.Entry{Kind: journal.Record, Record: &kept})
+}
+
+// pendingHooks are the hooks that are still to be run for the newest rollback.
+func (s *session) pendingHooks() []notify.Hook {
+	rec := s.rel.Record
+	if rec == nil || rec.ReadBack.IsZero() {
+		return nil
+	}
+	var out []notify.Hook
+	for _, h := range s.d.o.Hooks {
+		if run, seen := lastRun(rec, h); !seen || !run.OK && !run.GivenUp {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+func lastRun(rec *journal.Rollback, h notify.Hook) (journal.Hooked, bool) {
+	for _, x := range rec.Hooks {
+		if x.Hook == h.String() {
+			return x, true
+		}
+	}
+	return journal.Hooked{}, false
+}
+
+// runHooks tries each hook that is due once, all at the same time.
+func (s *session) runHooks(ctx context.Context) {
+	due := s.pendingHooks()
+	if len(due) == 0 || s.rel.Record.Final {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
+	defer cancel()
+	m := s.rollbackMessage()
+	results := each(due, func(h notify.Hook) error { return h.Run(ctx, m) })
+	for i, h := range due {
+		before, _ := lastRun(s.rel.Record, h)
+		line := &journal.Hooked{Key: s.rel.Record.Key, Hook: h.String(), Try: before.Try + 1, OK: results[i] == nil}
+		if err := results[i]; err != nil {
+			line.Error, line.GivenUp = err.Error(), line.Try >= h.Tries() || permanent(err)
+		}
+		s.note(&journal.Entry{Kind: journal.Hook, Hooked: line})
+	}
+}
+
+// rollbackMessage is what a hook is told: the newest rollback.
+func (s *session) rollbackMessage() notify.Message {
+	r, rec := s.rel, s.rel.Record
+	b, err := json.Marshal(rec)
+	if err != nil {
+		b = nil // a record of plain fields; the hook goes without
+	}
+	return notify.Message{
+		Schema: 1, Key: rec.Key, Event: notify.RolledBack, Time: rec.ReadBack, Service: r.Service, Release: r.ID(), Attempt: rec.Attempt,
+		Step: rec.Step, Steps: r.Last.Steps, Phase: r.Ladder.Breaker.Phase.String(), Reason: rec.Reason, RunURL: s.d.o.RunURL, Rollback: b,
+	}
+}
+
+func permanent(err error) bool {
+	d, ok := errors.AsType[*notify.DeliveryError](err)
+	return ok && !d.Retry
+}
+
+// each runs f for all items at the same time.
+func each[T any](items []T, f func(T) error) []error {
+	out := make([]error, len(items))
+	done := make(chan int)
+	for i := range items {
+		go func() {
+			out[i] = f(items[i])
+			done <- i
+		}()
+	}
+	for range items {
+		<-done
+	}
+	return out
+}
+
+// parcel is a message on its way to one channel.
+type parcel struct {
+	letter  int
+	channel notify.Channel
+}
+
+// deliver tries everything in the outbox once, each channel's messages in
+// order, the channels at the same time.
+func (s *session) deliver(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
+	defer cancel()
+	for i := range s.rel.Outbox {
+		l := &s.rel.Outbox[i]
+		l.Message.RunURL = s.d.o.RunURL
+		var due []parcel
+		for _, c := range s.d.o.Channels {
+			if c.Wants(l.Message.Event) && !l.Done[c.String()] {
+				due = append(due, parcel{i, c})
+			}
+		}
+		m := l.Message
+		results := each(due, func(p parcel) error { return p.channel.Send(ctx, m) })
+		for k, p := range due {
+			s.note(&journal.Entry{Kind: journal.Tell, Told: s.toldLine(l, p.channel, results[k])})
+		}
+	}
+	s.rel.Outbox = slices.DeleteFunc(s.rel.Outbox, s.delivered)
+}
+
+func (s *session) toldLine(l *Letter, c notify.Channel, err error) *journal.Told {
+	t := &journal.Told{Key: l.Message.Key, Channel: c.String(), OK: err == nil, Tries: l.Tries[c.String()] + 1}
+	if err != nil {
+		t.Error, t.GivenUp = err.Error(), t.Tries >= mostTries || permanent(err)
+		s.d.o.Say("%s was not told of %s: %v", c, l.Message.Event, err)
+	}
+	return t
+}
+
+// delivered reports whether a letter has nowhere left to go.
+func (s *session) delivered(l Letter) bool {
+	for _, c := range s.d.o.Channels {
+		if c.Wants(l.Message.Event) && !l.Done[c.String()] {
+			return false
+		}
+	}
+	return true
+}
