@@ -30,7 +30,11 @@ func (d *document) bind() *Config {
 		ApprovalTimeout:  d.get("canary.approval_timeout_min").span,
 		CostBaselineUSD:  d.get("canary.cost_baseline_usd").number,
 		Signals:          d.signals(),
-		Freezes:          d.freezes(),
+		Share: Share{
+			Off: d.get("canary.share.check").text == "off", DesignEffect: d.get("canary.share.design_effect").number,
+			Tolerance: d.get("canary.share.tolerance").number,
+		},
+		Freezes: d.freezes(),
 	}
 	d.bindOutside(c)
 	c.Recovery = d.recovery()

@@ -31,6 +31,7 @@ type Config struct {
 	Signals         [release.Judged]breaker.Rule
 	Freezes         []ladder.Freeze
 	ApprovalTimeout time.Duration
+	Share           Share
 	MaxPct          *MaxPct       // nil: the ladder ends at 1.00
 	CostBaselineUSD release.Ratio // IsZero when left out
 
@@ -117,6 +118,13 @@ type Recovery struct {
 type Exclude struct {
 	Segments []string
 	UserIDs  []string
+}
+
+// Share is how the share seen is held against the weight, in a live release.
+type Share struct {
+	Off          bool
+	DesignEffect release.Ratio
+	Tolerance    release.Ratio
 }
 
 // MaxPct is where a ladder ends that does not reach 1.00, and why.

@@ -8,13 +8,8 @@ import "github.com/canaryctl/canaryctl/internal/ladder"
 func (c *Config) LivePlan() *ladder.Plan {
 	p := c.Plan()
 	p.Share = ladder.ShareCheck{
-		On: true, DesignEffect: shareDesignEffect, Tolerance: shareTolerance,
+		On: !c.Share.Off, DesignEffect: c.Share.DesignEffect.Float64(), Tolerance: c.Share.Tolerance.Float64(),
 		Included: len(c.Include) > 0, Excluded: len(c.Exclude.Segments) > 0 || len(c.Exclude.UserIDs) > 0,
 	}
 	return p
 }
-
-const (
-	shareDesignEffect = 10
-	shareTolerance    = 0.5
-)

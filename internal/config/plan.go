@@ -178,6 +178,9 @@ func (c *Config) digest() string {
 	}
 	line("approval", c.ApprovalTimeout)
 	line("cost_baseline", fraction(c.CostBaselineUSD))
+	if s := c.Share; s.Off || s.DesignEffect != specs["canary.share.design_effect"].fallback().number || s.Tolerance != specs["canary.share.tolerance"].fallback().number {
+		line("share", fmt.Sprintf("%t %s %s", s.Off, fraction(s.DesignEffect), fraction(s.Tolerance)))
+	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:])
 }

@@ -205,15 +205,14 @@ type Lease struct {
 // Token returns the fencing token.
 func (l *Lease) Token() uint64 { return l.token }
 
-// raise makes a token that is higher than every one before.
+// raise makes a token that is higher than every one before: here by counting,
+// and elsewhere, where another directory drove the same target, by the clock.
 func (l *Lease) raise(who Holder) error {
 	h, _, err := l.dir.fence()
-	if _, damaged := errors.AsType[*DamagedError](err); damaged {
-		h.Token = uint64(who.Since.UnixNano()) // above any that was counted up
-	} else if err != nil {
+	if _, damaged := errors.AsType[*DamagedError](err); err != nil && !damaged {
 		return err
 	}
-	who.Token = max(h.Token, l.token) + 1
+	who.Token = max(h.Token+1, l.token+1, uint64(max(who.Since.UnixMicro(), 0)))
 	b, err := json.Marshal(who)
 	if err != nil {
 		return err

@@ -325,7 +325,7 @@ func (t *configAPI) headers(etag string, c Change) http.Header {
 	if c.Key != "" {
 		h.Set("Idempotency-Key", c.Key)
 	}
-	if c.Token != 0 {
+	if c.Token != 0 && !c.Overwrite { // a rollback is never refused for a clock that is behind
 		h.Set(tokenHeader, strconv.FormatUint(c.Token, 10))
 	}
 	return h

@@ -132,7 +132,7 @@ func (f *file) Write(ctx context.Context, was Reading, c Change) error {
 		return err
 	}
 	defer lock.Close() // gives the lock back
-	if err := f.fence(lock, c.Token); err != nil {
+	if err := f.fence(lock, c); err != nil {
 		return err
 	}
 	now, src, err := f.load(path)
@@ -194,8 +194,10 @@ func (f *file) lock(ctx context.Context, path string) (*lockedfile.File, error) 
 
 // fence refuses a write whose fencing token is older than one that has been
 // seen, and remembers a newer one before anything is written. The token has
-// always the same length, so that a kill leaves the old one or the new one.
-func (f *file) fence(lock *lockedfile.File, token uint64) error {
+// always the same length, so that a kill leaves the old one or the new one. A
+// rollback is never refused: its token may come from a clock that is behind.
+func (f *file) fence(lock *lockedfile.File, c Change) error {
+	token := c.Token
 	if token == 0 {
 		return nil
 	}
@@ -210,6 +212,8 @@ func (f *file) fence(lock *lockedfile.File, token uint64) error {
 		}
 	}
 	switch {
+	case token < seen && c.Overwrite:
+		return nil
 	case token < seen:
 		return &ConflictError{Target: f.name, Err: fmt.Errorf("token %d is older than %d, which has written since: this lock was lost", token, seen)}
 	case token == seen:
