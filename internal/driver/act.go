@@ -36,6 +36,7 @@ type attempt struct {
 	was      target.Reading
 	known    bool
 	tries    int
+	answered int // tries whose answer is known: the next is another request
 	pause    time.Duration
 	lastErr  error
 	conflict bool
@@ -168,8 +169,18 @@ func (a *attempt) read(ctx context.Context) {
 // write asks the target once.
 func (a *attempt) write(ctx context.Context) {
 	a.tries++
-	a.lastErr = a.s.d.o.Target.Write(ctx, a.was, a.change)
+	c := a.change
+	if a.answered > 0 {
+		// The key is the same while nobody knows whether the request was done. A
+		// server that remembers its answers by key would say again what it said
+		// before somebody else moved the weight.
+		c.Key += "/" + strconv.Itoa(a.answered+1)
+	}
+	a.lastErr = a.s.d.o.Target.Write(ctx, a.was, c)
 	a.conflict, a.surely = false, false
+	if _, unknown := errors.AsType[*target.UnreachableError](a.lastErr); !unknown {
+		a.answered++
+	}
 	if _, conflict := errors.AsType[*target.ConflictError](a.lastErr); conflict {
 		a.conflict = true
 	}

@@ -194,3 +194,26 @@ func TestMessagesThatDoNotGetThroughStopNothingAndComeLater(t *testing.T) {
 	}
 	w.verify()
 }
+
+// TestAServerThatRemembersItsAnswersDoesNotStopARollback: the first write is
+// taken and undone by somebody else at once; a second one under the same key
+// would only be answered again.
+func TestAServerThatRemembersItsAnswersDoesNotStopARollback(t *testing.T) {
+	w := newWorld(t)
+	w.promote()
+	w.pass(3)
+	w.source.violations = 4
+	answered := map[string]bool{}
+	w.target.on = func(c target.Change) error {
+		if answered[c.Key] {
+			return nil
+		}
+		if answered[c.Key] = true; len(answered) > 1 {
+			w.target.set(c)
+		}
+		return nil
+	}
+	w.pass(1)
+	w.wantWeight(0)
+	w.wantStatus(driver.RolledBack)
+}

@@ -32,7 +32,7 @@ func (r *Release) tell(e *journal.Entry, event notify.Event) {
 	o := &r.Last
 	m := notify.Message{
 		Schema: 1, Event: event, Time: e.T, Service: r.Service, Release: r.ID(), Attempt: r.Ladder.Attempt,
-		Step: o.Step, Steps: o.Steps, Pct: 100 * r.Ladder.Weight.Share(), Phase: r.Ladder.Breaker.Phase.String(), Reason: o.Reason,
+		Step: o.Step, Steps: o.Steps, Pct: r.Ladder.Weight.Share(), Phase: r.Ladder.Breaker.Phase.String(), Reason: o.Reason,
 	}
 	m.Key = fmt.Sprintf("%s/%d/%d/%s/%d", m.Release, m.Attempt, m.Step, event, e.N)
 	m.Next = Next(o, m.Release)

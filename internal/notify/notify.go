@@ -56,7 +56,7 @@ type Message struct {
 	Attempt int       `json:"attempt"`
 	Step    int       `json:"step"` // from 1
 	Steps   int       `json:"steps"`
-	Pct     float64   `json:"pct"` // weight in force, percent
+	Pct     float64   `json:"pct"` // weight in force, a fraction of 1
 	Phase   string    `json:"breaker"`
 	Reason  string    `json:"reason"` // one sentence
 	Next    string    `json:"next"`   // what happens next, or the command to give, verbatim

@@ -89,7 +89,7 @@ func headline(m Message) string {
 	if m.Step > 0 {
 		s += fmt.Sprintf(", step %d of %d", m.Step, m.Steps)
 	}
-	return s + ", weight " + number(m.Pct) + " %"
+	return s + ", weight " + number(100*m.Pct) + " %"
 }
 
 // record is what is shown of a rollback record. Every field may be missing.
