@@ -51,12 +51,25 @@ func (d *document) source() *Source {
 		d.prometheus(s)
 		return s
 	}
+	if !d.has(path + ".settle_min") {
+		s.Settle = settleOf(kind, s.Span)
+	}
 	s.MaxBad = d.get(path + ".max_bad").number
 	s.Map, s.Arms = d.mapping(path+".map"), d.mapping(path+".arms")
 	if s.Paths = d.texts(path + ".path"); len(s.Paths) == 0 {
 		s.Paths = []string{d.get(path + ".path").text}
 	}
 	return s
+}
+
+// settleOf is how old a window of files must be to be read, where nothing is
+// said: an exporter writes it a moment after its end, and a record is written
+// when its request ends while it carries the time of its start.
+func settleOf(kind string, span time.Duration) time.Duration {
+	if kind == "records" {
+		return min(span, time.Minute)
+	}
+	return min(span/4, 15*time.Second)
 }
 
 // leastStale is how long no window makes a Prometheus server count as lost, at

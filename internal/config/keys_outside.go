@@ -69,11 +69,11 @@ func unit() []key {
 }
 
 func sourceKeys() []key {
-	file := func(path, what, span string) []key {
+	file := func(path, what, span, settle string) []key {
 		return slices.Concat([]key{{path: path, kind: kindMap, doc: what}}, at(path,
 			key{path: "path", kind: kindPaths, required: true, doc: "Path, directory or pattern, or a list of them."},
 			key{path: "span_min", kind: kindMinutes, def: "1", min: ">0", doc: span},
-			key{path: "settle_min", kind: kindMinutes, def: "0", min: "0", doc: "Windows that ended less than this ago are not read yet."},
+			key{path: "settle_min", kind: kindMinutes, min: "0", doc: "Windows that ended less than this ago are not read yet. Left out: " + settle},
 			key{path: "stale_min", kind: kindMinutes, def: "0", min: "0", doc: "With no window with requests for so long the source counts as lost; 0 = never."},
 			key{path: "max_bad", kind: kindDecimal, def: "0.001", min: "0", max: "1", doc: "Largest share of lines that cannot be read."},
 			timeout("30", "Of one reading, seconds."),
@@ -83,8 +83,8 @@ func sourceKeys() []key {
 	}
 	return slices.Concat(
 		[]key{{path: "source", kind: kindMap, oneOf: true, doc: "Where live windows come from: one of its keys."}},
-		file("source.windows", "Files of windows.", "Length of a window whose file does not say it."),
-		file("source.records", "Files of records, one a request.", "Length of the windows that records are counted into."),
+		file("source.windows", "Files of windows.", "Length of a window whose file does not say it.", "a quarter of span_min, 15 seconds at most, since exporters come late."),
+		file("source.records", "Files of records, one a request.", "Length of the windows that records are counted into.", "span_min, a minute at most, since a record is written when its request ends."),
 		prometheusKeys(),
 	)
 }

@@ -76,7 +76,8 @@ func TestSourcesAreBound(t *testing.T) {
 		name, source string
 		want         Source
 	}{
-		{"windows by default", "windows: {path: w}", Source{Kind: "windows", Paths: []string{"w"}, Span: time.Minute, MaxBad: release.MustRatio("0.001"), Timeout: 30 * time.Second}},
+		{"windows by default", "windows: {path: w}", Source{Kind: "windows", Paths: []string{"w"}, Span: time.Minute, Settle: 15 * time.Second, MaxBad: release.MustRatio("0.001"), Timeout: 30 * time.Second}},
+		{"records of a second", "records: {path: r, span_min: 0.05}", Source{Kind: "records", Paths: []string{"r"}, Span: 3 * time.Second, Settle: 3 * time.Second, MaxBad: release.MustRatio("0.001"), Timeout: 30 * time.Second}},
 		{"records", "records: {path: [a, b], span_min: 5, settle_min: 2, stale_min: 30, max_bad: 0.02, timeout_s: 5, map: {ts: time}, arms: {canary: v2}}", Source{
 			Kind: "records", Paths: []string{"a", "b"}, Map: map[string]any{"ts": "time"}, Arms: map[string]any{"canary": "v2"},
 			Span: 5 * time.Minute, Settle: 2 * time.Minute, Stale: 30 * time.Minute, MaxBad: release.MustRatio("0.02"), Timeout: 5 * time.Second,

@@ -43,15 +43,20 @@ func (d *Driver) observe(ctx context.Context, r *Release) *sight {
 	return s
 }
 
+// lookBack is how many windows before the newest final ones are asked for
+// again: an exporter that is later than settle_min allows for loses nothing, as
+// long as no later window has been judged.
+const lookBack = 3
+
 // from is the start of the first window to be asked for: what has not been
-// shown yet, and what is young enough for its labels still to come. Before a
-// release there is nothing to judge.
+// shown yet, what may have come late, and what is young enough for its labels
+// still to come. Before a release there is nothing to judge.
 func (d *Driver) from(r *Release, now time.Time) time.Time {
 	from := r.Until
 	if from.IsZero() {
 		from = now.Add(-d.o.Source.Settle() - d.o.Source.Span()).Truncate(d.o.Source.Span())
 	}
-	return from.Add(-labelLag(d.plan))
+	return from.Add(-max(labelLag(d.plan), lookBack*d.o.Source.Span()))
 }
 
 func labelLag(p *ladder.Plan) time.Duration {
@@ -108,14 +113,14 @@ func finite(windows []release.Window) []release.Window {
 // and stable's of the same time.
 func (s *sight) evidence(st *ladder.State, until time.Time, lag time.Duration) ladder.Evidence {
 	ev := ladder.Evidence{
-		SourceFailed: s.sourceErr != nil,
+		SourceFailed: s.sourceErr != nil, Unasked: s.unasked,
 		Observed:     ladder.Observed{Weight: s.reading.Weight, At: s.readAt, Known: s.targetErr == nil},
 	}
 	for _, w := range s.batch.Windows {
 		switch {
 		case w.Arm == release.Canary && (st.Seen.IsZero() || w.T.After(st.Seen) || lag > 0 && w.T.After(st.Seen.Add(-lag))):
 			ev.Windows = append(ev.Windows, w)
-		case w.Arm == release.Stable && !w.T.Before(until) && (st.Seen.IsZero() || w.T.After(st.Seen)):
+		case w.Arm == release.Stable && !w.T.Before(until.Add(-lookBack*w.Span)) && (st.Seen.IsZero() || w.T.After(st.Seen)):
 			ev.Stable = append(ev.Stable, w)
 		}
 	}

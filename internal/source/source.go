@@ -30,15 +30,19 @@ type Batch struct {
 	// this source so far; zero: none. Staleness counts from it.
 	Newest time.Time
 	// Users tells how many different users each arm served in the windows of
-	// the batch; nil where the source does not know users.
+	// the batch. An arm of which some request names no user is not in it; nil
+	// where the source does not know users.
 	Users map[release.Arm]int64
 	Notes []string // for people: counts rounded, lines that could not be read
 }
 
 // Source is where live windows come from.
 type Source interface {
-	// Read returns the windows from a time on that are complete by now. Errors
-	// are *Error.
+	// Read returns the windows from a time on that are complete by now. A
+	// source keeps what it read from that time on: ask from where you stand,
+	// later from reading to reading. An earlier time is read anew, at the cost
+	// of a first reading. Errors are *Error; nothing is lost by one, the next
+	// reading goes on.
 	Read(ctx context.Context, from, now time.Time) (Batch, error)
 	// Span is the length of its windows.
 	Span() time.Duration

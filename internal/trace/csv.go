@@ -30,6 +30,9 @@ type csvReader struct {
 	open bool
 }
 
+// errOpenQuote says that the text ends inside a quoted cell.
+var errOpenQuote = &badRow{"a quoted cell does not end; the file may be cut off"}
+
 // csvCell is a field and the column it is read from; inner leads on into a
 // cell that holds a JSON object.
 type csvCell struct {
@@ -265,7 +268,7 @@ func (c *csvReader) quotedCell(text []byte) ([]byte, error) {
 			next, err := c.lines.next()
 			switch {
 			case errors.Is(err, io.EOF):
-				return nil, &badRow{"a quoted cell does not end; the file may be cut off"}
+				return nil, errOpenQuote
 			case err != nil:
 				return nil, err
 			case len(c.buf)+len(next) > maxLine:

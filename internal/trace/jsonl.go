@@ -29,7 +29,7 @@ func (j *jsonlReader) next(r *row) error {
 		if text = bytes.TrimSpace(text); len(text) == 0 {
 			continue
 		}
-		if !json.Valid(text) {
+		if !flatObject(text) && !json.Valid(text) {
 			j.truncated = j.lines.cut
 			return invalidJSON(text, j.truncated)
 		}

@@ -43,20 +43,6 @@ type series struct {
 	points []model.SamplePair
 }
 
-// answer is the body of /api/v1/query_range.
-type answer struct {
-	Status    string `json:"status"`
-	ErrorType string `json:"errorType"`
-	Error     string `json:"error"`
-	Data      struct {
-		ResultType string          `json:"resultType"`
-		Result     json.RawMessage `json:"result"`
-	} `json:"data"`
-	Warnings []string `json:"warnings"`
-	Infos    []string `json:"infos"`
-	Partial  bool     `json:"isPartial"`
-}
-
 func (a *answerReader) next(r *row) error {
 	r.reset()
 	if a.plan == nil {
@@ -100,15 +86,21 @@ func (a *answerReader) load() error {
 	if len(body) > maxAnswer {
 		return fmt.Errorf("a Prometheus answer of more than %d MiB", maxAnswer>>20)
 	}
-	matrix, err := a.parse(body)
+	ans, err := ParseAnswer(body)
 	if err != nil {
 		return err
+	}
+	for _, w := range ans.Said {
+		a.note("Prometheus says: %s", w)
+	}
+	if ans.Partial {
+		a.note("the answer says that it is partial: some of the data is missing")
 	}
 	names := []string{"t", "value"}
 	if a.stem != "" && a.stem != "value" {
 		names = append(names, a.stem)
 	}
-	for _, s := range matrix {
+	for _, s := range ans.Series {
 		if s.Metric == nil {
 			return errors.New("the Prometheus answer has a series without its labels (metric)")
 		}
@@ -118,44 +110,9 @@ func (a *answerReader) load() error {
 				names = append(names, string(name))
 			}
 		}
-		if len(s.Histograms) > 0 {
-			return fmt.Errorf("series %s holds native histograms, not numbers", s.Metric)
-		}
 	}
 	slices.Sort(names[2:])
 	return a.settle(names)
-}
-
-func (a *answerReader) parse(body []byte) (model.Matrix, error) {
-	var ans answer
-	if err := json.Unmarshal(body, &ans); err != nil {
-		if !json.Valid(body) {
-			return nil, fmt.Errorf("the Prometheus answer is cut off or damaged: %w", err)
-		}
-		return nil, fmt.Errorf("the Prometheus answer is not as the API documents it: %w", err)
-	}
-	switch {
-	case ans.Status == "error":
-		return nil, fmt.Errorf("Prometheus answered with an error, %s: %s", ans.ErrorType, ans.Error)
-	case ans.Status != "success":
-		return nil, fmt.Errorf("the Prometheus answer has status %s", quote([]byte(ans.Status)))
-	case ans.Data.ResultType != "matrix":
-		return nil, fmt.Errorf("the Prometheus answer is a %s; windows need the matrix of query_range", printable(ans.Data.ResultType))
-	}
-	for _, w := range slices.Concat(ans.Warnings, ans.Infos) {
-		a.note("Prometheus says: %s", w)
-	}
-	if ans.Partial {
-		a.note("the answer says that it is partial: some of the data is missing")
-	}
-	var m model.Matrix
-	if err := json.Unmarshal(ans.Data.Result, &m); err != nil {
-		return nil, fmt.Errorf("the Prometheus answer's result: %w", err)
-	}
-	if m == nil {
-		return nil, errors.New("the Prometheus answer has no result")
-	}
-	return m, nil
 }
 
 // settle makes the plan: the time, the figure that the values are, and the

@@ -47,6 +47,16 @@ func (s *shelf) drop() *tally {
 	return of
 }
 
+// remove takes a place off the shelf, and what it holds off the count.
+func (s *shelf) remove(p *place) {
+	if p.of == nil {
+		return
+	}
+	s.unlink(p)
+	s.held -= p.n
+	*p = place{}
+}
+
 func (s *shelf) pushFront(p *place) {
 	p.prev, p.next = nil, s.head
 	if s.head != nil {
@@ -105,6 +115,13 @@ func (d *digestSet) add(v uint64) {
 	}
 	d.slots[d.find(v)] = v
 	d.n++
+}
+
+func (d *digestSet) len() int64 {
+	if d.zero {
+		return int64(d.n) + 1
+	}
+	return int64(d.n)
 }
 
 // find returns the slot of v, or the free one where it belongs.

@@ -1,0 +1,235 @@
+package source
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+
+	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/trace"
+)
+
+// figures gathers the values of all queries for a stretch of windows. A value
+// that is absent, NaN or infinite is NaN here, which is missing and never 0.
+type figures struct {
+	span  time.Duration
+	first time.Time
+	n     int
+
+	mu     sync.Mutex
+	values map[string][]float64 // by arm and field
+	said   []string
+}
+
+func newFigures(span time.Duration, first, until time.Time) *figures {
+	return &figures{span: span, first: first, n: int(until.Sub(first) / span), values: make(map[string][]float64)}
+}
+
+// take puts an answer into its place. A value at an instant is that of the
+// window that ends there.
+func (f *figures) take(q query, ans trace.Answer) error {
+	if len(ans.Series) > 1 {
+		return &queryError{q, severalSeries(ans.Series), "aggregate in the query, as in sum(...)"}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, s := range ans.Said {
+		f.said = append(f.said, q.String()+": Prometheus says: "+printable(s))
+	}
+	values := f.values[q.String()]
+	if values == nil {
+		values = make([]float64, f.n)
+		for i := range values {
+			values[i] = math.NaN()
+		}
+		f.values[q.String()] = values
+	}
+	for _, s := range ans.Series {
+		for _, point := range s.Values {
+			at := point.Timestamp.Time().Sub(f.first) - f.span
+			if at%f.span != 0 || at < 0 || int(at/f.span) >= f.n {
+				return &queryError{q, fmt.Errorf("the answer has a value at %s, which was not asked for", point.Timestamp.Time().UTC().Format(time.RFC3339Nano)),
+					"something between changes the query's start or step; windows start at multiples of span_min"}
+			}
+			if v := float64(point.Value); !math.IsInf(v, 0) {
+				values[at/f.span] = v
+			}
+		}
+	}
+	return nil
+}
+
+func severalSeries(m model.Matrix) error {
+	const most = 10
+	var labels []string
+	for _, s := range m {
+		labels = append(labels, printable(s.Metric.String()))
+	}
+	slices.Sort(labels)
+	if more := len(labels) - most; more > 0 {
+		labels = append(labels[:most], fmt.Sprintf("and %d more", more))
+	}
+	return fmt.Errorf("%d series where one is expected: %s", len(m), strings.Join(labels, ", "))
+}
+
+// counted is what became of the values of one figure.
+type counted struct {
+	far, beyond, negative, absent int
+}
+
+// windows makes the windows, by time, then arm, and says what was odd, once a
+// figure.
+func (f *figures) windows(queries []query) (out []release.Window, notes []string) {
+	odd := make(map[string]*counted, len(queries))
+	byArm := map[release.Arm][]query{}
+	for _, q := range queries {
+		odd[q.String()] = &counted{}
+		byArm[q.arm] = append(byArm[q.arm], q)
+	}
+	for i := range f.n {
+		var pair [2]*release.Window
+		for j, arm := range []release.Arm{release.Canary, release.Stable} {
+			pair[j] = f.window(i, byArm[arm], odd)
+		}
+		canary, stable := pair[0], pair[1]
+		if canary != nil && stable != nil && canary.Total > 0 && stable.Total > 0 && !canary.Has(release.HasCost) &&
+			canary.Has(release.HasCostMean) && stable.Has(release.HasCostMean) && stable.CostMean > 0 {
+			canary.Cost, canary.Known = canary.CostMean/stable.CostMean, canary.Known|release.HasCost
+		}
+		for _, w := range pair {
+			if w != nil {
+				out = append(out, *w)
+			}
+		}
+	}
+	slices.Sort(f.said)
+	notes = slices.Compact(f.said)
+	for _, q := range queries {
+		notes = append(notes, odd[q.String()].notes(q)...)
+	}
+	return out, notes
+}
+
+// window makes the i-th window of an arm, nil where there is none.
+func (f *figures) window(i int, queries []query, odd map[string]*counted) *release.Window {
+	if len(queries) == 0 {
+		return nil
+	}
+	w := &release.Window{T: f.first.Add(time.Duration(i) * f.span), Span: f.span, Arm: queries[0].arm}
+	counts := map[string]int64{}
+	for _, q := range queries {
+		v, c := f.values[q.String()][i], odd[q.String()]
+		if q.field == "cost" || q.field == "cost_mean" || q.field == "p99_ms" {
+			c.measure(w, q.field, v)
+			continue
+		}
+		n, ok := c.count(v, q.field == "total")
+		switch {
+		case ok:
+			counts[q.field] = n
+		case q.field == "total":
+			return nil
+		case counts["total"] > 0 && math.IsNaN(v):
+			c.absent++
+		}
+	}
+	w.Total = counts["total"]
+	setCounts(w, counts, queries, odd)
+	return w
+}
+
+// setCounts fills in the counts that are there and can be.
+func setCounts(w *release.Window, counts map[string]int64, queries []query, odd map[string]*counted) {
+	asked := func(field string) bool {
+		return slices.ContainsFunc(queries, func(q query) bool { return q.field == field })
+	}
+	within := func(part string, whole int64) bool {
+		if counts[part] <= whole {
+			return true
+		}
+		odd[query{arm: w.Arm, field: part}.String()].beyond++
+		return false
+	}
+	if solved, ok := counts["solved"]; ok {
+		judged, known := counts["judged"]
+		if !asked("judged") {
+			judged, known = w.Total, true
+		} else if known {
+			known = within("judged", w.Total)
+		}
+		if known && within("solved", judged) {
+			w.Judged, w.Solved, w.Known = judged, solved, w.Known|release.HasSolved
+		}
+	}
+	if n, ok := counts["violations"]; ok {
+		w.Violations, w.Known = n, w.Known|release.HasViolations
+	}
+	if n, ok := counts["transfers"]; ok {
+		w.Transfers, w.Known = n, w.Known|release.HasTransfers
+	}
+	if n, ok := counts["slow"]; ok && within("slow", w.Total) {
+		w.Slow, w.Known = n, w.Known|release.HasSlow
+	}
+}
+
+// count turns a value into a count: the nearest whole number, half to even.
+// One that is not nearly whole is noted, as Prometheus extrapolates to the ends
+// of the span; a total between 0 and 1 is a trace of a request and no data.
+func (c *counted) count(v float64, total bool) (int64, bool) {
+	const most = 1e12
+	switch {
+	case math.IsNaN(v) || v > most:
+		return 0, false
+	case v < -0.05:
+		c.negative++
+		return 0, false
+	}
+	n := math.RoundToEven(v)
+	if math.Abs(v-n) > 0.05 {
+		c.far++
+		if total && v < 1 {
+			return 0, false
+		}
+	}
+	return int64(n), true
+}
+
+// measure fills in a figure that is not a count.
+func (c *counted) measure(w *release.Window, field string, v float64) {
+	switch {
+	case math.IsNaN(v):
+		return
+	case v < 0:
+		c.negative++
+		return
+	}
+	switch field {
+	case "cost":
+		w.Cost, w.Known = v, w.Known|release.HasCost
+	case "cost_mean":
+		w.CostMean, w.Known = v, w.Known|release.HasCostMean
+	case "p99_ms":
+		w.P99MS, w.Known = v, w.Known|release.HasP99
+	}
+}
+
+func (c *counted) notes(q query) (out []string) {
+	say := func(n int, one, many string) {
+		switch {
+		case n == 1:
+			out = append(out, q.String()+": 1 "+one)
+		case n > 1:
+			out = append(out, fmt.Sprintf("%s: %d %s", q, n, many))
+		}
+	}
+	say(c.far, "count was not whole: Prometheus extrapolates; it was rounded", "counts were not whole: Prometheus extrapolates; they were rounded")
+	say(c.beyond, "count was larger than what it is a part of: no data there", "counts were larger than what they are a part of: no data there")
+	say(c.negative, "value was negative: no data there", "values were negative: no data there")
+	say(c.absent, "window with requests has no value: no data there, not 0", "windows with requests have no value: no data there, not 0; if the counter only appears with its first event write `... or vector(0)`")
+	return out
+}
