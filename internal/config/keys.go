@@ -240,7 +240,7 @@ var moreKeys = []key{
 	{path: "canary.share", kind: kindMap, anywhere: true, doc: "How the share that the canary is seen to serve is held against the weight that was set."},
 	{path: "canary.share.check", kind: kindEnum, def: "hold", words: shareWords, doc: "`hold` takes no step forward while the share seen is not the weight's: the gateway does not follow it. `off` does not look."},
 	{path: "canary.share.design_effect", kind: kindDecimal, def: "10", min: "1", max: "1e6", doc: "How many times the variance of the canary's count of requests is that of independent ones: users send several and are hashed as a whole."},
-	{path: "canary.share.tolerance", kind: kindDecimal, def: "0.5", min: "0", max: "100", doc: "How far off the share may be whatever the count, relative to the smaller arm: 0.5 lets 1 % be 0.5 % to 1.5 %."},
+	{path: "canary.share.tolerance", kind: kindDecimal, def: "0.5", min: "0", max: "100", doc: "How far off the share may be whatever the count, relative to the smaller arm: 0.5 lets 1 % be 0.5 % to 1.5 %. A step is taken for 2,000 independent users at most, so that 1 % must be below 0.13 % or above 2.3 % to be a mismatch; raise it where a few hundred users are all there are."},
 	{path: "canary.approval_timeout_min", kind: kindMinutes, def: "1440", min: ">0", anywhere: true, doc: "After so long an approval lapses."},
 	{path: "canary.max_pct", kind: kindMap, anywhere: true, doc: "Where a ladder that does not reach 1.00 ends, and why."},
 	{path: "canary.max_pct.pct", kind: kindDecimal, required: true, min: ">0", max: "1", doc: "The last step's share."},

@@ -91,9 +91,21 @@ type Commanded struct {
 	Config  string  `json:"config"`
 	Outcome Outcome `json:"outcome"`
 	State   string  `json:"state"`
+	// Exchange is what the command asks of the two versions in the target; nil:
+	// nothing.
+	Exchange *Exchanged `json:"exchange,omitempty"`
 }
 
-// Wrote is what came of a write: only the read-back counts.
+// Exchanged names what stands as stable in the target, beside its weight,
+// before an exchange of its two versions and after it.
+type Exchanged struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Wrote is what came of a write: only the read-back counts. One with the move
+// hold moved no traffic: it put the release's state into the target, or
+// exchanged the versions there.
 type Wrote struct {
 	Move      release.Move   `json:"move"`
 	To        release.Weight `json:"to"`
@@ -105,6 +117,7 @@ type Wrote struct {
 	Error     string         `json:"error,omitempty"`
 	Conflict  bool           `json:"conflict,omitempty"`  // somebody else moved
 	Abandoned bool           `json:"abandoned,omitempty"` // surely not done, and not to be tried again
+	Exchange  bool           `json:"exchange,omitempty"`  // it exchanged the two versions
 }
 
 // Told is what came of a message on one channel.
@@ -232,6 +245,6 @@ func (d *Decided) Evidence() ladder.Evidence {
 	return ladder.Evidence{
 		Windows: windowsOf(d.Canary, release.Canary), Stable: windowsOf(d.Stable, release.Stable),
 		Observed:     ladder.Observed{Weight: d.Observed.Weight, At: d.Observed.At, Known: d.Observed.Known},
-		SourceFailed: d.SourceFailed,
+		SourceFailed: d.SourceFailed, Unasked: d.Unasked,
 	}
 }

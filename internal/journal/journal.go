@@ -91,8 +91,8 @@ func (j *Journal) findEnd() error {
 			return fmt.Errorf("take away the last line of %s, which was cut off: %w", j.path, err)
 		}
 	}
-	if len(line) == 0 {
-		return nil
+	if end == 0 {
+		return nil // no whole line yet
 	}
 	e, sum, err := parseLine(line)
 	if err != nil {
@@ -180,6 +180,9 @@ func formLine(e *Entry) (line []byte, sum string, err error) {
 	body, err := marshal(e)
 	if err != nil {
 		return nil, "", err
+	}
+	if len(body)+sumLen > maxLine {
+		return nil, "", errLong // Read would not take it back
 	}
 	body = body[:len(body)-1] // without the brace
 	sum = sumOf(body)

@@ -26,6 +26,32 @@ func Read(ctx context.Context, path string, from Head, each func(*Entry, Head) e
 	return read(ctx, path, bufio.NewReaderSize(f, 64<<10), from, each)
 }
 
+// Check checks that the line before a place is the one that it names, and reads
+// no other.
+func Check(path string, at Head) error {
+	if at.N == 0 {
+		return nil
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() // nothing was written
+	line, end, err := lastLine(f, at.Size)
+	if err != nil {
+		return err
+	}
+	e, sum, err := parseLine(line)
+	switch {
+	case err != nil:
+	case end != at.Size, e.N != at.N, sum != at.Sum:
+		err = errors.New("the line is another than the one that the saved state stands at")
+	default:
+		return nil
+	}
+	return &CorruptError{Path: path, Line: at.N, Reason: err.Error()}
+}
+
 func read(ctx context.Context, path string, r *bufio.Reader, at Head, each func(*Entry, Head) error) error {
 	for ctx.Err() == nil {
 		line, err := readLine(r)

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"math"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -58,7 +59,7 @@ func windowOf(w *release.Window) Window {
 
 // Release returns the window that was written down.
 func (w *Window) Release(arm release.Arm) release.Window {
-	out := release.Window{T: w.T, Span: time.Duration(w.SpanS * float64(time.Second)), Arm: arm, Total: w.Total}
+	out := release.Window{T: w.T, Span: time.Duration(math.Round(w.SpanS * float64(time.Second))), Arm: arm, Total: w.Total}
 	take := func(f release.Figures, into *int64, n *int64) {
 		if n != nil {
 			*into, out.Known = *n, out.Known|f

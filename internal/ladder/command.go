@@ -65,10 +65,15 @@ func Apply(p *Plan, st *State, last *Decision, c Command) (Decision, error) {
 	case DoApprove:
 		return Decision{}, Approve(st, last, Approval{Attempt: c.Attempt, Step: c.Step, Digest: c.Digest, By: c.By, At: c.At})
 	case DoRollBack:
+		was := st.Weight
 		if st.Stage == NotStarted && c.Weight != nil {
 			st.Weight = *c.Weight
 		}
-		return RollBack(p, st, c.At)
+		d, err := RollBack(p, st, c.At)
+		if err != nil {
+			st.Weight = was
+		}
+		return d, err
 	case DoClearLock:
 		return Decision{}, ClearLock(st, c.At)
 	case DoAcceptConfig:

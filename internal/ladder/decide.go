@@ -25,10 +25,14 @@ func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
 	if st.Pending.rollback() {
 		return d.again(p, st) // an unfinished rollback comes before everything
 	}
-	if st.Stage != NotStarted && st.Candidate != p.Candidate {
-		if st.unfinished() {
-			return d.hold(p, st, WhyOtherCandidate)
-		}
+	over := st.Stage != NotStarted && st.Candidate != p.Candidate
+	if over && st.unfinished() {
+		return d.hold(p, st, WhyOtherCandidate)
+	}
+	if ev.Unasked && st.Pending.Move == release.Hold && (over || st.Stage == NotStarted) {
+		return d.hold(p, st, WhyFailed)
+	}
+	if over {
 		*st = State{Stable: st.Stable}
 		drift = st.observe(p, ev.Observed)
 	}

@@ -100,7 +100,10 @@ func (st *State) pausedDuring(w *release.Window) bool {
 // given under the old one lapse. A weight that is no step of the changed
 // ladder is refused: nobody could say which step comes next.
 func AcceptConfig(p *Plan, st *State) error {
-	if st.Digest == p.Digest {
+	switch st.Digest {
+	case "":
+		return ErrNotStarted
+	case p.Digest:
 		return ErrConfigIsSame
 	}
 	step := 0 // where a weight of 0 goes on from

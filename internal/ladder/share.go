@@ -30,9 +30,14 @@ type ShareCheck struct {
 }
 
 const (
-	// shareSigmas makes a false alarm at one look a matter of one in a million;
-	// a step has thousands of looks, one after the other.
+	// shareSigmas makes a false alarm at one look a matter of one in a million,
+	// and never more than four, however small the counts; a step has thousands of
+	// looks, one after the other.
 	shareSigmas = 5
+	// shareMost bounds how many independent requests a step is taken for: however
+	// long it lasts, its users are the same ones, and each is on one side. That
+	// many users give a share of 1 % that is 0.13 % to 2.3 % by chance.
+	shareMost = 2000
 	// shareLeast is the count of requests on the wrong side that is looked at
 	// where no request belongs there: a few stragglers are none.
 	shareLeast = 20
@@ -91,15 +96,33 @@ func (st *State) mismatch(c *ShareCheck) bool {
 		return false
 	}
 	weight := st.Weight.Share()
-	off := float64(st.Share.Canary)/n - weight
+	seen := float64(st.Share.Canary) / n
+	off := seen - weight
 	if off > 0 && c.Included || off < 0 && c.Excluded {
 		return false
 	}
 	if weight == 0 || weight == 1 {
 		return math.Abs(off) > shareEdge && math.Abs(off)*n >= shareLeast
 	}
-	sigma := math.Sqrt(weight * (1 - weight) * max(c.DesignEffect, 1) / n)
-	return math.Abs(off) > shareSigmas*sigma && math.Abs(off) > c.Tolerance*min(weight, 1-weight)
+	deviance := 2 * min(n/max(c.DesignEffect, 1), shareMost) * divergence(seen, weight)
+	return deviance > shareSigmas*shareSigmas && math.Abs(off) > c.Tolerance*min(weight, 1-weight)
+}
+
+// divergence is that of Kullback and Leibler between two shares, q neither 0
+// nor 1. A share of n that is p or further off comes with a probability of at
+// most exp(-n*divergence), for every n (Hoeffding, Probability Inequalities for
+// Sums of Bounded Random Variables, 1963, theorem 1): so 2*n*divergence is the
+// square of a normal's sigmas for large n, and stays on the safe side of them
+// where a few users are all that there is.
+func divergence(p, q float64) float64 {
+	d := 0.0
+	if p > 0 {
+		d += float64(p * math.Log(p/q))
+	}
+	if p < 1 {
+		d += float64((1 - p) * math.Log((1-p)/(1-q)))
+	}
+	return d
 }
 
 // String says the share seen in words.

@@ -129,6 +129,9 @@ type Evidence struct {
 	// SourceFailed: the source could not be read. It holds and never counts
 	// against the canary.
 	SourceFailed bool
+	// Unasked: nobody looked at the traffic, as for a rollback by hand. A write
+	// that was asked for is completed, and no release begins.
+	Unasked bool
 }
 
 // Tally sums the windows that a gate judges.

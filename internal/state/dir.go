@@ -14,15 +14,19 @@ package state
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/gofrs/flock"
 )
@@ -39,6 +43,12 @@ type Holder struct {
 	Who     string    `json:"who"`     // user@host
 	Command string    `json:"command"` // run, promote, rollback ...
 	Since   time.Time `json:"since"`
+}
+
+// same reports whether two are one: two that took the release over at the same
+// instant may have the same token.
+func (h *Holder) same(o *Holder) bool {
+	return h.Token == o.Token && h.PID == o.PID && h.Who == o.Who && h.Command == o.Command && h.Since.Equal(o.Since)
 }
 
 // BusyError says that somebody else holds the lock and did not let go in time.
@@ -90,18 +100,31 @@ func Open(dir, service string) (*Dir, error) {
 // At is [Open] for reading: it makes nothing.
 func At(dir, service string) *Dir { return &Dir{path: filepath.Join(dir, folder(service))} }
 
-// folder turns a service's name into the name of a folder.
+// longestFolder is how many bytes of a name every file system takes, with room
+// for the digest.
+const longestFolder = 200
+
+// folder turns a service's name into the name of a folder. A name that is not
+// one as it stands gets a digest, so that team/api and team_api are two.
 func folder(service string) string {
 	name := strings.Map(func(r rune) rune {
-		if r == '/' || r == '\\' || r == ':' || r < ' ' {
+		if r == '/' || r == '\\' || r == ':' || r < ' ' || r == utf8.RuneError {
 			return '_'
 		}
 		return r
 	}, service)
 	if strings.Trim(name, ".") == "" {
-		return "_" + name
+		name = "_" + name
 	}
-	return name
+	for len(name) > longestFolder {
+		_, size := utf8.DecodeLastRuneInString(name)
+		name = name[:len(name)-size]
+	}
+	if name == service {
+		return name
+	}
+	sum := sha256.Sum256([]byte(service))
+	return name + "-" + hex.EncodeToString(sum[:4])
 }
 
 // Path returns the directory's name.
@@ -141,47 +164,69 @@ func (d *Dir) Preempt(ctx context.Context, who Holder) (*Lease, error) {
 func (d *Dir) acquire(ctx context.Context, who Holder, preempt bool) (*Lease, error) {
 	l := &Lease{dir: d, lock: flock.New(filepath.Join(d.path, "lock"))}
 	if preempt {
-		if err := l.raise(who); err != nil {
-			return nil, err
-		}
+		l.raise(who)
 	}
 	held, err := l.lock.TryLockContext(ctx, patience)
 	switch {
+	case preempt && !held:
+		l.lock = nil
+		l.raise(who)          // once more: somebody who waited for the lock as well may have had it in the meantime
+		if ctx.Err() == nil { // nobody holds it, it cannot be had
+			l.unwritten = errors.Join(l.unwritten, fmt.Errorf("lock the release: %w", err))
+		}
+		l.unwritten = errors.Join(l.unwritten, l.unshare())
+		return l, nil
 	case err != nil && ctx.Err() == nil:
 		return nil, fmt.Errorf("lock the release: %w", err)
-	case !held && !preempt:
-		return nil, &BusyError{Holder: d.Holder()}
 	case !held:
-		l.lock = nil
-		return l, nil
+		return nil, &BusyError{Holder: d.Holder()}
 	}
-	if err := l.raise(who); err != nil {
-		return nil, errors.Join(err, l.lock.Unlock())
-	}
+	l.raise(who)
+	d.tidy(time.Now(), false)
 	return l, nil
 }
 
 // Holder returns who held the lock last; the zero Holder if nobody is known.
 func (d *Dir) Holder() Holder {
-	h, _, _ := d.fence()
+	h, err := d.fence()
+	if err != nil {
+		return Holder{}
+	}
 	return h
 }
 
 func (d *Dir) fenceFile() string { return filepath.Join(d.path, "fence.json") }
 
-// fence reads the newest token. A fence that cannot be read counts as none:
-// what stands behind it is the lock.
-func (d *Dir) fence() (h Holder, there bool, err error) {
-	b, err := os.ReadFile(d.fenceFile())
+// largestFence bounds what is read of a fence: a name or two and a number.
+const largestFence = 64 << 10
+
+// errNoToken says that a fence is none: every token is above 0, and far below
+// the end of the numbers.
+var errNoToken = errors.New("it holds no fencing token")
+
+// fence reads the newest token. One that cannot be read is a *DamagedError: what
+// stands behind it is the lock.
+func (d *Dir) fence() (Holder, error) {
+	f, err := os.Open(d.fenceFile())
 	if errors.Is(err, fs.ErrNotExist) {
-		return Holder{}, false, nil
+		return Holder{}, nil
 	}
+	var h Holder
 	if err == nil {
-		if jsonErr := json.Unmarshal(b, &h); jsonErr != nil {
-			err = &DamagedError{Path: d.fenceFile(), Err: jsonErr}
+		var b []byte
+		b, err = io.ReadAll(io.LimitReader(f, largestFence))
+		err = errors.Join(err, f.Close())
+		if err == nil {
+			err = json.Unmarshal(b, &h)
+		}
+		if err == nil && (h.Token == 0 || h.Token > math.MaxInt64) {
+			err = errNoToken
 		}
 	}
-	return h, err == nil, err
+	if err != nil {
+		return Holder{}, &DamagedError{Path: d.fenceFile(), Err: err}
+	}
+	return h, nil
 }
 
 // Driving takes run.lock, which `run` holds for as long as it runs, so that
@@ -197,54 +242,94 @@ func (d *Dir) Driving() (release func() error, ok bool, err error) {
 
 // Lease is the right to move a release.
 type Lease struct {
-	dir   *Dir
-	lock  *flock.Flock // nil: taken over from a holder that does not answer
-	token uint64
+	dir       *Dir
+	lock      *flock.Flock // nil: taken over from a holder that does not answer
+	who       Holder       // with the token
+	fenced    Holder       // what the fence holds as long as nobody takes over: who, but for a disk that takes no more
+	unwritten error
 }
 
 // Token returns the fencing token.
-func (l *Lease) Token() uint64 { return l.token }
+func (l *Lease) Token() uint64 { return l.who.Token }
 
-// raise makes a token that is higher than every one before: here by counting,
-// and elsewhere, where another directory drove the same target, by the clock.
-func (l *Lease) raise(who Holder) error {
-	h, _, err := l.dir.fence()
-	if _, damaged := errors.AsType[*DamagedError](err); err != nil && !damaged {
-		return err
-	}
-	who.Token = max(h.Token+1, l.token+1, uint64(max(who.Since.UnixMicro(), 0)))
-	b, err := json.Marshal(who)
+// Unwritten is why the token could not be written down, as on a full disk, or
+// nil. Such a lease is good for a rollback, which is never refused, and for
+// nothing else.
+func (l *Lease) Unwritten() error { return l.unwritten }
+
+// raise makes a token that is higher than every one before, here and elsewhere.
+func (l *Lease) raise(who Holder) {
+	h, err := l.dir.fence()
 	if err != nil {
-		return err
+		h = Holder{} // it is damaged, and the clock is above whatever it held
 	}
-	if err := replace(l.dir.fenceFile(), l.dir.fenceFile()+"."+strconv.Itoa(who.PID), b); err != nil {
+	// By the clock where that is higher: another directory, on another machine or
+	// in a pipeline's empty folder, may have driven the same target before.
+	who.Token = max(h.Token+1, l.who.Token+1, uint64(max(who.Since.UnixMicro(), 0)))
+	l.who, l.fenced = who, h
+	l.unwritten = l.fence()
+}
+
+func (l *Lease) fence() error {
+	b, err := json.Marshal(l.who)
+	if err == nil {
+		err = replace(l.dir.fenceFile(), b, nil)
+	}
+	if err != nil {
 		return fmt.Errorf("take the release's lock: %w", err)
 	}
-	l.token = who.Token
+	l.fenced = l.who
+	return nil
+}
+
+// unshare makes the journal another file than the one that the holder has open,
+// so that a line that it is in the middle of writing, and goes on with when it
+// wakes up, goes nowhere. A state that it was about to rename goes as well.
+func (l *Lease) unshare() error {
+	l.dir.tidy(time.Now(), true)
+	path := l.dir.Journal()
+	b, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = replace(path, b, nil)
+	}
+	if err != nil {
+		return fmt.Errorf("take the journal over: %w", err)
+	}
 	return nil
 }
 
 // Check returns a *LostError once somebody else has taken the release over.
 func (l *Lease) Check() error {
-	h, there, err := l.dir.fence()
+	h, err := l.dir.fence()
 	if err != nil {
+		if l.unwritten != nil {
+			return nil // as it was before
+		}
 		return err
 	}
-	if !there || h.Token != l.token {
-		return &LostError{Token: l.token, By: h}
+	if !h.same(&l.fenced) {
+		return &LostError{Token: l.who.Token, By: h}
 	}
 	return nil
 }
 
-// Save keeps what [Dir.Load] returns: written aside, synced and renamed.
+// Save keeps what [Dir.Load] returns: written aside, synced and, if the release
+// still is this lease's by then, renamed.
 func (l *Lease) Save(b []byte) error {
-	if err := l.Check(); err != nil {
+	if err := errors.Join(l.Check(), l.unwritten); err != nil {
 		return err
 	}
-	if err := replace(l.dir.stateFile(), l.dir.stateFile()+".new", b); err != nil {
-		return fmt.Errorf("save the release's state: %w", err)
+	err := replace(l.dir.stateFile(), b, l.Check)
+	if err == nil {
+		return nil
 	}
-	return nil
+	if lost := l.Check(); lost != nil {
+		return lost // whoever took over has taken the file aside away
+	}
+	return fmt.Errorf("save the release's state: %w", err)
 }
 
 // SetAside renames a damaged journal, and the state with it, so that a rollback
@@ -268,27 +353,4 @@ func (l *Lease) Release() error {
 		return nil
 	}
 	return l.lock.Unlock()
-}
-
-// replace writes a file aside, syncs it and renames it over path. The name
-// aside holds what tells writers apart, and is the same for the same one: a
-// process that was killed leaves one such file at most, which the next takes.
-func replace(path, aside string, data []byte) (err error) {
-	f, err := os.OpenFile(aside, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o644)
-	if err != nil {
-		return err
-	}
-	defer os.Remove(aside) // after the rename there is nothing to remove
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(aside, path); err != nil {
-		return err
-	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
 }
