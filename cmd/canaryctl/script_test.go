@@ -20,6 +20,7 @@ func TestScripts(t *testing.T) {
 		Dir:                 "../../testdata/script",
 		RequireExplicitExec: true,
 		UpdateScripts:       *update,
+		Cmds:                map[string]func(*testscript.TestScript, bool, []string){"traffic": scriptTraffic, "masked": scriptMasked, "exits": scriptExits},
 		Setup: func(env *testscript.Env) error {
 			if shared, ok := os.LookupEnv("CANARYCTL_SHARED"); ok {
 				env.Setenv("SHARED", shared)

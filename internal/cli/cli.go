@@ -51,8 +51,8 @@ func Main(args []string, app *App) ExitCode {
 	root := newRootCmd(app)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
-	if code, interrupted := interruption(ctx); interrupted && err != nil {
-		return code
+	if code, interrupted := interruption(ctx); interrupted {
+		return code // also where what was under way has been finished
 	}
 	return app.report(err)
 }
@@ -134,6 +134,10 @@ func newRootCmd(app *App) *cobra.Command {
 			"very breaker that guards a release, and says what would have happened.",
 		SilenceUsage:  true,
 		SilenceErrors: true,
+		Args:          cobra.ArbitraryArgs,
+		RunE:          withoutCommand,
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(app.Stdin)
 	root.SetOut(app.Stdout)
@@ -148,5 +152,35 @@ func newRootCmd(app *App) *cobra.Command {
 	f.BoolVarP(&app.global.Quiet, "quiet", "q", false, "no notes on stderr, only warnings and errors")
 	f.BoolVarP(&app.global.Verbose, "verbose", "v", false, "more notes on stderr")
 	root.AddCommand(commands(app)...)
+	wrapArgs(root.Commands())
 	return root
+}
+
+// withoutCommand is canaryctl alone, which shows the help, or with a command
+// that there is not.
+func withoutCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return cmd.Help()
+	}
+	hint := "canaryctl --help lists the commands"
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		hint = "did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usage(fmt.Errorf("there is no command %q", args[0]), hint)
+}
+
+// wrapArgs makes arguments that a command does not take a slip of the command
+// line, exit code 2, as flags are.
+func wrapArgs(list []*cobra.Command) {
+	for _, cmd := range list {
+		wrapArgs(cmd.Commands())
+		if check := cmd.Args; check != nil {
+			cmd.Args = func(cmd *cobra.Command, args []string) error {
+				if err := check(cmd, args); err != nil {
+					return usage(err, fmt.Sprintf("see %s --help", cmd.CommandPath()))
+				}
+				return nil
+			}
+		}
+	}
 }

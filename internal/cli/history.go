@@ -147,7 +147,9 @@ func historyLine(e *journal.Entry, all bool) string {
 	case journal.Write:
 		text = writeLine(e.Wrote)
 	case journal.Record:
-		text = recordLine(e.Record)
+		if e.Record.Final || len(e.Record.Hooks) == 0 || all {
+			text = recordLine(e.Record) // between the first and the final one hooks come in, which have lines of their own
+		}
 	case journal.Tell:
 		text = delivery("told "+e.Told.Channel, e.Told.OK, e.Told.GivenUp, e.Told.Tries, e.Told.Error) + " (" + e.Told.Key + ")"
 	case journal.Hook:
@@ -179,15 +181,27 @@ func decideLine(d *journal.Decided, all bool) string {
 }
 
 func writeLine(w *journal.Wrote) string {
-	if w.ReadBack {
-		return fmt.Sprintf("%s read back at %s (%d tries)", w.To, stampOf(w.At), w.Tries)
+	what := w.To.String()
+	switch {
+	case w.Exchange:
+		what = "the exchange of the two versions"
+	case w.Move == release.Hold:
+		what = "the release's state in the target"
 	}
-	return fmt.Sprintf("%s NOT read back after %d tries: %s", w.To, w.Tries, w.Error)
+	if w.ReadBack {
+		text := fmt.Sprintf("%s read back at %s", what, stampOf(w.At))
+		if w.Tries > 1 {
+			text += fmt.Sprintf(" after %d tries", w.Tries)
+		}
+		return text
+	}
+	return fmt.Sprintf("%s NOT read back after %d tries: %s", what, w.Tries, w.Error)
 }
 
 func recordLine(r *journal.Rollback) string {
-	text := fmt.Sprintf("rollback by the %s at %s of traffic, step %d, attempt %d: %s; weight 0 read back %s, exposure %d requests",
-		r.By, r.Share, r.Step, r.Attempt, r.Reason, stampOf(r.ReadBack), r.Exposure.Requests)
+	by := map[string]string{"breaker": "the breaker", "gate": "a gate", "person": "a person"}
+	text := fmt.Sprintf("rollback by %s at %s of traffic, step %d, attempt %d: %s; weight 0 read back %s, exposure %d requests",
+		by[r.By], r.Share, r.Step, r.Attempt, r.Reason, stampOf(r.ReadBack), r.Exposure.Requests)
 	if !r.Final {
 		text += " so far"
 	}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/signal"
 	"os/user"
+	"syscall"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/ci"
@@ -38,6 +40,9 @@ type needs struct {
 
 // live wires a command that moves a release.
 func (app *App) live(command string, n needs) (*live, error) {
+	// A reader that goes away must not end a command between a write and its
+	// read-back. Caught and not ignored: hooks and programs would inherit that.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	cfg, err := app.loadConfig()
 	if err != nil {
 		return nil, err

@@ -26,6 +26,19 @@ type promoteOptions struct {
 	expects bool // --expect-step was given
 }
 
+// promoteExitStatus is what a pipeline goes by.
+const promoteExitStatus = `EXIT STATUS
+  0   done: started, advanced, completed
+  1   failed: the target could not be read or written, or canaryctl itself failed
+  2   the command line or the configuration cannot be used
+  3   held or probing; 0 with --allow-hold
+  4   awaiting approval
+  5   rolled back or locked
+  6   rollback incomplete: the weight was not read back as 0
+  7   drift: the weight is not what was last read back
+  8   conflict: someone else moved, or the release is not at the step that was expected
+  9   the source could not be read; the weight is untouched`
+
 func newPromoteCmd(app *App) *cobra.Command {
 	var o promoteOptions
 	cmd := &cobra.Command{
@@ -33,7 +46,9 @@ func newPromoteCmd(app *App) *cobra.Command {
 		Short: "Look at the canary once and take it one step further, or back",
 		Long: "promote reads the target's weight and the windows since the last look, decides, and does what it decided: at most one\n" +
 			"step forward, or all the way back to 0. The first one starts the release. It may be run as often as you like, by\n" +
-			"several at once, and from a plain CI: what has been done is not done again. A write counts only when it was read back.",
+			"several at once, and from a plain CI: what has been done is not done again. A write counts only when it was read back.\n\n" +
+			"In GitHub Actions and GitLab CI it writes a summary, outputs and an annotation. docs/guides/ci.md has both pipelines.\n\n" +
+			promoteExitStatus,
 		Example: "  canaryctl promote\n" +
 			"  canaryctl promote --wait --timeout 3h --expect-step 2\n" +
 			"  canaryctl promote --dry-run -o json | jq .decision",
@@ -67,6 +82,9 @@ func runPromote(ctx context.Context, app *App, o promoteOptions) error {
 	}
 	if err := l.somethingNew(); err != nil {
 		return err
+	}
+	if n := len(l.cfg.Steps); o.expects && (o.ExpectStep < 0 || o.ExpectStep > n) {
+		return usage(fmt.Errorf("--expect-step %d: the ladder has steps 1 to %d, and 0 is not started", o.ExpectStep, n), "")
 	}
 	if o.expects {
 		if err := l.expect(ctx, o.ExpectStep); err != nil {
@@ -118,7 +136,11 @@ func (l *live) promoteUntil(ctx context.Context, timeout time.Duration) (*driver
 		}
 		return r.Status != driver.Holding && r.Status != driver.SourceLost || r.Outcome.Overdue
 	})
-	if err != nil && (res == nil || waiting.Err() == nil || ctx.Err() != nil) {
+	late := err != nil && waiting.Err() != nil && ctx.Err() == nil
+	if late && res == nil {
+		return nil, &Error{Code: ExitHeld, Err: fmt.Errorf("nothing was decided within %s: target and source had not answered by then", timeout), Hint: "give --timeout more time"}
+	}
+	if err != nil && !late {
 		return nil, err
 	}
 	return l.swapped(ctx, res, l.driver.Settle(ctx))
@@ -138,7 +160,7 @@ func (l *live) swapped(ctx context.Context, res *driver.Result, warn error) (*dr
 
 // expect refuses to go on unless the release is at a step.
 func (l *live) expect(ctx context.Context, want int) error {
-	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
+	r, err := l.driver.Where(ctx)
 	if err != nil {
 		return failure(err)
 	}
@@ -155,12 +177,13 @@ func (l *live) expect(ctx context.Context, want int) error {
 // restart gives up the unfinished release of another candidate, if there is
 // one: its weight goes to 0 first.
 func (l *live) restart(ctx context.Context, reason string) error {
-	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
+	r, err := l.driver.Where(ctx)
 	if err != nil {
 		return failure(err)
 	}
-	if r.Ladder.Stage == ladder.NotStarted {
-		return nil
+	ours := r.Candidate != "" && r.Candidate == l.driver.Plan().Candidate
+	if r.Ladder.Stage == ladder.NotStarted || ours {
+		return nil // a pipeline that always says --restart goes on with its own
 	}
 	if !r.Ladder.Weight.IsZero() || r.Ladder.Pending.Move != release.Hold {
 		res, err := l.driver.RollBack(ctx, "restart: "+reason)

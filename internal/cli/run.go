@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -84,13 +86,12 @@ type running struct {
 	l        *live
 	format   string
 	exporter *metrics.Exporter
-	last     string // what was printed last, without figures
-	begun    time.Time
+	last     string          // what was printed last, without figures
+	said     map[string]bool // notes of the last tick that had any, without figures
 	ticks    metrics.Durations
 }
 
 func (r *running) loop(ctx context.Context) error {
-	r.begun = time.Now()
 	res, err := r.l.driver.Loop(ctx, r.tick)
 	if err != nil {
 		return failure(err)
@@ -112,16 +113,13 @@ func (r *running) loop(ctx context.Context) error {
 
 // tick shows what a tick came to: a line for each change, and the metrics.
 func (r *running) tick(res *driver.Result, err error) {
-	defer func() { r.begun = time.Now() }()
 	if err != nil {
 		r.l.app.warn("%v", err)
 		return
 	}
-	r.ticks.Observe(time.Since(r.begun))
+	r.ticks.Observe(res.Took)
 	r.exporter.Set(viewOf(r.l, res, r.ticks))
-	for _, n := range res.Notes {
-		r.l.app.say("%s", n)
-	}
+	r.notes(res.Notes)
 	o := &res.Outcome
 	now := fmt.Sprint(o.Move, o.Why, o.Step, o.Attempt, o.Phase, res.Status, o.Paused, o.Locked)
 	if now == r.last && !r.l.app.global.Verbose {
@@ -139,6 +137,27 @@ func (r *running) tick(res *driver.Result, err error) {
 		time.Now().UTC().Format(time.RFC3339), s.Decision, s.Step, s.Steps, percentOf(s.Pct), s.Breaker, s.Reason)
 	if s.Error != "" {
 		r.l.app.warn("%s", s.Error)
+	}
+}
+
+// notes says what the tick before has not said, whatever the figures in it: what
+// is odd about a source is odd each time that it is read.
+func (r *running) notes(notes []string) {
+	said := map[string]bool{}
+	for _, n := range notes {
+		plain := strings.Map(func(c rune) rune {
+			if unicode.IsDigit(c) {
+				return -1
+			}
+			return c
+		}, n)
+		said[plain] = true
+		if !r.said[plain] || r.l.app.global.Verbose {
+			r.l.app.say("%s", n)
+		}
+	}
+	if len(notes) > 0 {
+		r.said = said
 	}
 }
 

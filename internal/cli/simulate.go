@@ -45,6 +45,9 @@ Several names are separate runs; several recorded files are one feed. A scenario
 is replayed under yours. Recorded windows are taken as they are, whatever share the ladder would have set, and
 both shares are printed; --thin draws them down to the ladder's share instead.
 
+The journal of a live release is replayed call by call: the events are those of the release. With -c or --against
+its windows are a recorded feed instead, and each candidate in it is a run.
+
 EXIT STATUS
   0   replayed, and every expectation was met
   2   the command line, the configuration or the input cannot be used
@@ -54,7 +57,9 @@ EXIT STATUS
   canaryctl simulate incident-0217 -o json
   canaryctl simulate healthy-week --runs 200
   canaryctl simulate -c canary.yaml stable.jsonl.gz canary.jsonl.gz
-  canaryctl simulate -c canary.yaml --against stricter.yaml last-week.csv`,
+  canaryctl simulate -c canary.yaml --against stricter.yaml last-week.csv
+  canaryctl simulate .canaryctl/order-service/journal.jsonl
+  canaryctl simulate --against stricter.yaml .canaryctl/order-service/journal.jsonl`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Args, o.given = args, cmd.Flags().Changed
 			return runSimulate(cmd.Context(), o)
@@ -71,9 +76,11 @@ EXIT STATUS
 	return cmd
 }
 
-// feedRun is one thing to replay: a scenario, or recorded windows.
+// feedRun is one thing to replay: a scenario, recorded windows, or the journal
+// of a live release.
 type feedRun struct {
 	name     string
+	journal  string             // its path; "": none
 	scenario *scenario.Scenario // nil: recorded
 	config   *config.Config
 	canary   []release.Window // recorded
@@ -140,10 +147,12 @@ func (o *simulateOptions) replay(ctx context.Context, runs []feedRun) error {
 
 // one replays one run and prints it.
 func (o *simulateOptions) one(ctx context.Context, r *feedRun) ([]report.Expectation, error) {
-	if (o.Runs > 0 || o.given("seed")) && !o.drawn(r) {
+	if (o.Runs > 0 || o.given("seed")) && r.journal == "" && !o.drawn(r) {
 		o.app.say("%s does not depend on the seed: every run is the same", r.name)
 	}
 	switch {
+	case r.journal != "":
+		return nil, o.journal(ctx, r)
 	case o.Against != "":
 		return nil, o.compare(ctx, r)
 	case o.Runs > 0:

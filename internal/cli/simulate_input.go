@@ -38,6 +38,14 @@ func (o *simulateOptions) open(ctx context.Context) ([]feedRun, error) {
 			runs = append(runs, run)
 			continue
 		}
+		if isJournal(arg) {
+			lived, err := o.openJournal(ctx, arg)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, lived...)
+			continue
+		}
 		if files = append(files, arg); at < 0 {
 			at = len(runs)
 		}

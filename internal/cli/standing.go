@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/ci"
@@ -23,7 +24,7 @@ var exitOf = map[driver.Status]ExitCode{
 // the exit code of what came of it.
 func (l *live) stood(res *driver.Result, code ExitCode) error {
 	s := l.standing(res, code)
-	if err := l.print(s); err != nil {
+	if err := l.print(s); err != nil && !isBrokenPipe(err) { // the exit code is for those who read no output
 		return err
 	}
 	if l.ci != nil {
@@ -57,18 +58,24 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 	s := &report.Standing{
 		Schema: 1, Command: l.command, Service: l.cfg.TargetService, Release: r.ID(), Decision: o.Move.String(), Why: o.Why.String(),
 		Step: o.Step, Steps: o.Steps, Pct: o.Weight.Share(), Attempt: o.Attempt, Breaker: o.Phase.String(), Stage: o.Stage.String(),
-		Locked: o.Locked, Paused: o.Paused, Verdict: o.Verdict.String(), Verdicts: []report.VerdictJSON{}, Reason: o.Reason,
+		Locked: o.Locked, Paused: o.Paused, Verdicts: []report.VerdictJSON{}, Reason: o.Reason,
 		Left: o.LeftS, Held: o.HeldS, Hold: o.HoldS, Overdue: o.Overdue, Next: driver.Next(o, r.ID()), Exit: int(code), DryRun: res.DryRun,
 		Exposure: release.Exposure{Requests: r.Exposure.Requests}, Notes: res.Notes,
 	}
 	for i := range o.Verdicts {
 		s.Verdicts = append(s.Verdicts, verdictJSON(&o.Verdicts[i]))
 	}
+	if len(s.Verdicts) > 0 {
+		s.Verdict = new(o.Verdict.String())
+	}
 	if o.Why == ladder.WhyDrift {
 		s.Reason = driftReason(r)
 	}
 	if r.Record != nil {
 		s.Rollback = r.Record
+	}
+	if r.Record != nil && r.Record.By == "person" && o.Move == release.RollBackMove {
+		s.Reason = r.Record.Reason // who it was, and why
 	}
 	if res.Err != nil {
 		s.Error = res.Err.Error()
@@ -103,7 +110,7 @@ func (l *live) seen(s *report.Standing, res *driver.Result) {
 	r := res.Release
 	s.Target = &report.Reading{Name: l.target.String(), By: r.MovedBy}
 	if res.TargetErr != nil && !errors.Is(res.TargetErr, driver.ErrUnread) {
-		s.Target.Error = res.TargetErr.Error()
+		s.Target.Error = strings.TrimPrefix(res.TargetErr.Error(), s.Target.Name+": ")
 	} else if r.Held.Known {
 		s.Target.Pct, s.Target.At = new(r.Held.Weight.Share()), stampOf(r.Held.At)
 	}
@@ -116,7 +123,7 @@ func (l *live) seen(s *report.Standing, res *driver.Result) {
 			s.Source.AgeS = new(int64(time.Since(r.Newest) / time.Second))
 		}
 		if res.SourceErr != nil {
-			s.Source.Error = res.SourceErr.Error()
+			s.Source.Error = strings.TrimPrefix(res.SourceErr.Error(), s.Source.Name+": ")
 		}
 	}
 	if w := res.Wrote; w != nil {

@@ -102,7 +102,7 @@ func (app *App) steer(ctx context.Context, name string, c ladder.Command) error 
 
 // underWay refuses what makes no sense before a release.
 func (l *live) underWay(ctx context.Context) error {
-	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
+	r, err := l.driver.Where(ctx)
 	if err == nil && r.Ladder.Stage == ladder.NotStarted && r.Ladder.Attempt == 0 {
 		err = ladder.ErrNotStarted
 	}
@@ -168,6 +168,9 @@ func newRollbackCmd(app *App) *cobra.Command {
 		Long: "rollback takes the canary's weight to 0 in one write and reads it back. It does not wait for a run or promote that is\n" +
 			"under way but takes the release over; no freeze, pause, lock or damaged journal stops it. The release stays locked\n" +
 			"until canaryctl resume --clear-lock.\n\n" +
+			"A damaged journal is put aside whole, beside the new one, and a disk that takes no more does not stop the weight either:\n" +
+			"what could not be written down is told, exit code 6, and the rollback may be given again to have it recorded. A write of\n" +
+			"somebody else's that is under way is waited for 15 seconds.\n\n" +
 			"After 100 % it needs no gates either. --to-release names the version that is to serve, by its digest as history shows\n" +
 			"it, and refuses if that is not the one that weight 0 returns to, or that a swap of the versions has replaced.\n\n" +
 			"--if-incomplete is for the last step of a pipeline that may have been broken off: it finishes a write or a rollback that\n" +
@@ -196,20 +199,21 @@ func runRollback(ctx context.Context, app *App, o rollbackOptions) error {
 		return l.finish(ctx)
 	}
 	if o.ToRelease != "" {
-		if done, err := l.toRelease(ctx, o); done || err != nil {
-			return err
+		if err := l.driver.ReturnTo(ctx, o.ToRelease); err != nil {
+			return wrongVersion(err)
 		}
 	}
 	res, err := l.driver.RollBack(ctx, o.Reason)
-	if errors.Is(err, driver.ErrNothing) {
-		app.say("%v", err)
-		return l.stood(res, ExitOK)
-	}
-	if err != nil {
+	nothing := errors.Is(err, driver.ErrNothing)
+	if err != nil && !nothing {
 		return failure(err)
 	}
 	if err := l.driver.Settle(ctx); err != nil {
 		l.app.warn("%v", err)
+	}
+	if nothing {
+		app.say("%v", err)
+		return l.stood(res, ExitOK)
 	}
 	code := exitOf[res.Status]
 	if res.Status == driver.RolledBack {
@@ -218,19 +222,11 @@ func runRollback(ctx context.Context, app *App, o rollbackOptions) error {
 	return l.stood(res, code)
 }
 
-// toRelease checks that weight 0 returns to the version that is asked for, or
-// undoes the swap that has replaced it; done says that nothing is left to do.
-func (l *live) toRelease(ctx context.Context, o rollbackOptions) (done bool, err error) {
-	r, err := driver.Load(ctx, l.dir, l.cfg.TargetService)
-	if err != nil {
-		return false, nil // a rollback does not wait for a journal to be mended
+// wrongVersion is the error of a rollback to a version that it does not return
+// to.
+func wrongVersion(err error) error {
+	if _, unknown := errors.AsType[*driver.UnknownVersionError](err); unknown {
+		return &Error{Code: ExitConflict, Err: err, Hint: "canaryctl history lists the versions by digest"}
 	}
-	undone, err := l.driver.ReturnTo(ctx, r, o.ToRelease, o.Reason)
-	if err != nil {
-		return false, &Error{Code: ExitConflict, Err: err, Hint: "canaryctl history lists the versions by digest"}
-	}
-	if undone != nil {
-		return true, l.stood(undone, ExitOK)
-	}
-	return false, nil
+	return failure(err)
 }

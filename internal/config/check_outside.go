@@ -219,7 +219,11 @@ func (d *document) checkState(c *Config) {
 	if template {
 		kind = "a template of the target config_api"
 	}
-	if c.State.InTarget && (!git && !api || template) {
+	proposes := c.Target != nil && c.Target.Git != nil && c.Target.Git.Mode == "branch"
+	if proposes {
+		kind = "mode branch of the target git, whose commits count only once they are merged,"
+	}
+	if c.State.InTarget && (!git && !api || template || proposes) {
 		d.errorAt(d.node("state.in_target"), ruleTargetLacks, "state.dir keeps the state; in_target is for git and config_api, which write it together with the weight",
 			"in_target: %s keeps no state beside the weight", kind)
 	}

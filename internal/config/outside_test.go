@@ -327,3 +327,10 @@ func TestTableIsSound(t *testing.T) {
 		}
 	}
 }
+
+func TestAStateInProposalsIsRefused(t *testing.T) {
+	_, list := Parse("canary.yaml", []byte(climbing+"target: {git: {mode: branch, files: [{path: route.yaml}]}}\nstate: {in_target: true}\n"))
+	if !list.HasErrors() || !strings.Contains(list[0].Message, "count only once they are merged") {
+		t.Errorf("findings %v", list)
+	}
+}

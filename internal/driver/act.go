@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,7 @@ type attempt struct {
 	lastErr  error
 	conflict bool
 	surely   bool // surely not written, and not to be tried again
+	overtook bool // another machine has moved the release, which the target keeps
 }
 
 // act makes a decision true: it writes the weight and reads it back, as often
@@ -65,6 +67,9 @@ func (s *session) act(ctx context.Context, dec *ladder.Decision) (done bool, err
 		}
 		s.err = errors.Join(s.err, appendErr)
 	}
+	if s.overtaken = a.overtook; s.overtaken {
+		return false, nil
+	}
 	if !done {
 		s.fail(dec, a)
 	}
@@ -82,7 +87,7 @@ func (s *session) attempt(dec *ladder.Decision) (*attempt, error) {
 	if s.d.o.Target.KeepsState() {
 		b, err := s.rel.published()
 		if err != nil {
-			return nil, fmt.Errorf("write the release's state for the target: %w", err)
+			return nil, err
 		}
 		a.change.State = b
 	}
@@ -112,6 +117,9 @@ func (a *attempt) run(ctx context.Context) (bool, error) {
 		if !a.known && !a.change.Overwrite {
 			a.read(ctx)
 		}
+		if a.overtaken() {
+			return false, nil
+		}
 		if a.is() {
 			return true, nil // it was done before, by us or for us
 		}
@@ -120,7 +128,11 @@ func (a *attempt) run(ctx context.Context) (bool, error) {
 		}
 		if a.known || a.change.Overwrite {
 			a.write(ctx)
-			if a.readBack(ctx) {
+			done := a.readBack(ctx)
+			if a.overtaken() {
+				return false, nil
+			}
+			if done {
 				return true, nil
 			}
 		}
@@ -144,6 +156,24 @@ func (a *attempt) is() bool {
 func (a *attempt) stateOnly() bool {
 	return a.change.State != nil && string(a.was.State) != string(a.change.State)
 }
+
+// overtaken reports whether another machine has moved the release meanwhile: the
+// state that the target keeps is newer than this one's, and not what was written
+// here. It is taken over, and looked at again. A rollback does not mind.
+func (a *attempt) overtaken() bool {
+	if a.change.Overwrite || a.change.State == nil || !a.known || bytes.Equal(a.was.State, a.change.State) {
+		return false
+	}
+	in, err := a.s.d.ahead(a.s.rel, a.was.State)
+	if err != nil || in == nil || in.Writer == a.s.rel.self() {
+		return false
+	}
+	a.conflict, a.surely, a.overtook = true, true, true
+	a.lastErr = &target.ConflictError{Target: a.s.d.o.Target.String(), Held: &a.was.Weight, By: a.was.By, Err: errOvertaken}
+	return true
+}
+
+var errOvertaken = errors.New("another canaryctl has moved the release, whose state is kept here")
 
 // moved reports whether somebody else has put another weight there than the
 // release left. A rollback does not mind.

@@ -29,26 +29,46 @@ func (d *Driver) Command(ctx context.Context, c ladder.Command) (*Result, error)
 	return res, errors.Join(err, s.close())
 }
 
+// mostCommands bounds how often a command is given anew because another machine
+// has moved the release meanwhile.
+const mostCommands = 5
+
+// command gives a person's word. Where the target keeps the state it counts
+// only once it is there: what another machine put there first is taken over,
+// and the word is given to that.
 func (s *session) command(ctx context.Context, c ladder.Command) (*Result, error) {
-	s.sight = &sight{line: s.rel.Head.N, targetErr: ErrUnread}
-	if s.d.o.Target != nil && s.d.o.Target.KeepsState() {
-		s.read(ctx)
-		if s.sight.targetErr != nil {
-			return nil, s.sight.targetErr
+	var err error
+	for range mostCommands {
+		if err = s.commandOnce(ctx, c); err == nil {
+			break
+		}
+		if _, lost := errors.AsType[*target.ConflictError](err); !lost {
+			return nil, err
 		}
 	}
-	if err := s.prepare(ctx); err != nil {
-		return nil, err
-	}
-	if _, err := s.commanded(c); err != nil {
-		return nil, err
-	}
-	if err := s.publish(ctx); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	s.after(ctx)
 	s.told = &s.rel.Last
 	return s.result(), errors.Join(s.err, s.save())
+}
+
+func (s *session) commandOnce(ctx context.Context, c ladder.Command) error {
+	s.sight = &sight{line: s.rel.Head.N, targetErr: ErrUnread}
+	if s.d.o.Target != nil && s.d.o.Target.KeepsState() {
+		s.read(ctx)
+		if s.sight.targetErr != nil {
+			return s.sight.targetErr
+		}
+	}
+	if err := s.prepare(ctx); err != nil {
+		return err
+	}
+	if _, err := s.commanded(c, nil); err != nil {
+		return err
+	}
+	return s.publish(ctx)
 }
 
 // ErrUnread stands for a target that a command did not ask.
@@ -61,7 +81,7 @@ func (s *session) read(ctx context.Context) {
 
 // commanded writes a person's word down and lets it take effect. A rollback
 // takes effect even if it cannot be written down.
-func (s *session) commanded(c ladder.Command) (ladder.Decision, error) {
+func (s *session) commanded(c ladder.Command, x *journal.Exchanged) (ladder.Decision, error) {
 	c.At = s.d.now()
 	if c.By == "" {
 		c.By = s.d.o.Who.Who
@@ -75,7 +95,7 @@ func (s *session) commanded(c ladder.Command) (ladder.Decision, error) {
 	if err != nil {
 		return dec, err
 	}
-	line := &journal.Entry{Kind: journal.Command, Command: &journal.Commanded{Command: c, Config: s.d.conf, Outcome: out}}
+	line := &journal.Entry{Kind: journal.Command, Command: &journal.Commanded{Command: c, Config: s.d.conf, Outcome: out, Exchange: x}}
 	if line.Command.State, err = stateDigest(st); err != nil {
 		return dec, err
 	}
@@ -87,48 +107,40 @@ func (s *session) commanded(c ladder.Command) (ladder.Decision, error) {
 	return dec, err
 }
 
-// publish puts the state into the target where that keeps it, so that another
-// machine sees a pause or an approval. The weight stays what it is.
-func (s *session) publish(ctx context.Context) error {
-	if s.d.o.Target == nil || !s.d.o.Target.KeepsState() {
-		return nil
-	}
-	s.rel.Published++
-	b, err := s.rel.published()
-	if err != nil {
-		return fmt.Errorf("write the release's state for the target: %w", err)
-	}
-	l := &s.rel.Ladder
-	err = s.d.o.Target.Write(ctx, s.sight.reading, target.Change{
-		To: s.sight.reading.Weight, State: b, Service: s.rel.Service, Release: s.rel.Candidate, Attempt: l.Attempt, Step: l.Step + 1,
-		Move: "state", Reason: s.rel.Last.Reason, Token: s.lease.Token(), Evidence: s.rel.Head.Sum,
-		Key: s.rel.ID() + "/state/" + fmt.Sprint(s.rel.Head.N),
-	})
-	if err != nil {
-		return fmt.Errorf("the release's state is written here and not in %s: %w", s.d.o.Target, err)
-	}
-	return nil
-}
-
-// Approve looks once more, as [Driver.Promote] would without moving, and gives
-// a person's word for the step that waits for it. A step of 0 and an empty
-// release are whatever waits; others must be the ones that do.
+// Approve looks once more and gives a person's word for the step that waits for
+// it. A step of 0 and an empty release are whatever waits; others must be the
+// ones that do. Where nothing waits it does nothing: it takes no step itself.
 func (d *Driver) Approve(ctx context.Context, id string, step int, reason string) (*Result, error) {
-	res, err := d.Promote(ctx)
+	res, err := d.Peek(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if err := awaits(res, id, step); err != nil {
+		return res, err
+	}
+	if res, err = d.Promote(ctx); err != nil { // what the person was shown stands in the journal
+		return nil, err
+	}
+	if err := awaits(res, id, step); err != nil {
+		return res, err
+	}
+	l := &res.Release.Ladder
+	return d.Command(ctx, ladder.Command{Verb: ladder.DoApprove, Reason: reason, Attempt: l.Attempt, Step: l.Step, Digest: l.Digest})
+}
+
+// awaits checks that what an approval is for waits for it.
+func awaits(res *Result, id string, step int) error {
 	r := res.Release
 	if id != "" && !sameRelease(id, r.Candidate) {
-		return res, fmt.Errorf("the release under way is %s, not %s: %w", r.ID(), id, ladder.ErrOtherStep)
+		return fmt.Errorf("the release under way is %s, not %s: %w", r.ID(), id, ladder.ErrOtherStep)
 	}
 	if step != 0 && step != r.Ladder.Step+1 {
-		return res, fmt.Errorf("the release is at step %d, not %d: %w", r.Ladder.Step+1, step, ladder.ErrOtherStep)
+		return fmt.Errorf("the release is at step %d, not %d: %w", r.Ladder.Step+1, step, ladder.ErrOtherStep)
 	}
 	if res.Outcome.Move != release.AwaitApproval {
-		return res, ladder.ErrNotAwaiting
+		return ladder.ErrNotAwaiting
 	}
-	return d.Command(ctx, ladder.Command{Verb: ladder.DoApprove, Reason: reason, Attempt: r.Ladder.Attempt, Step: r.Ladder.Step, Digest: r.Ladder.Digest})
+	return nil
 }
 
 // sameRelease compares an id that a person gave with a release's.
@@ -159,24 +171,31 @@ func (s *session) rollBack(ctx context.Context, reason string) (*Result, error) 
 	s.sight = &sight{unasked: true}
 	s.openOrReplace(ctx)
 	s.read(ctx)
-	if err := s.prepare(ctx); err != nil {
+	if err := s.takeOver(); err != nil { // the rollback writes a state over it that can be read
+		s.d.o.Say("%v", err)
+		s.note(&journal.Entry{Kind: journal.Note, Note: err.Error()})
+	}
+	if err := s.configure(); err != nil {
 		s.err = errors.Join(s.err, err)
 	}
 	if s.isRolledBack() {
-		return s.nothing()
+		return s.nothing(ctx)
 	}
 	c := ladder.Command{Verb: ladder.DoRollBack, Reason: reason}
 	if s.sight.targetErr == nil {
 		c.Weight = &s.sight.reading.Weight
 	}
-	dec, err := s.commanded(c)
+	dec, err := s.commanded(c, s.rel.reverse())
 	if errors.Is(err, ladder.ErrNotStarted) {
-		return s.nothing()
+		return s.nothing(ctx)
 	}
 	if err != nil {
 		return nil, err
 	}
 	s.pick(&s.rel.Last)
+	if ok, err := s.goOn(ctx); err != nil || !ok {
+		return s.ended(ctx, err)
+	}
 	done, err := s.act(ctx, &dec)
 	if err == nil && done {
 		err = s.rounds(ctx)
@@ -193,14 +212,17 @@ func (s *session) rollBack(ctx context.Context, reason string) (*Result, error) 
 // was read as 0 just now.
 func (s *session) isRolledBack() bool {
 	l := &s.rel.Ladder
-	return l.Stage == ladder.RolledBack && l.Pending.Move == release.Hold && s.sight.targetErr == nil && s.sight.reading.Weight.IsZero()
+	return l.Stage == ladder.RolledBack && !s.rel.Exchange.pending() && l.Pending.Move == release.Hold && s.sight.targetErr == nil && s.sight.reading.Weight.IsZero()
 }
 
-// nothing is the end of a rollback that has nothing to do, where that is known.
-func (s *session) nothing() (*Result, error) {
+// nothing is the end of a rollback that has nothing to do, where that is known:
+// nothing but what an earlier one, that was broken off, has left to be recorded,
+// told and run.
+func (s *session) nothing(ctx context.Context) (*Result, error) {
 	if s.sight.targetErr != nil {
 		return nil, s.sight.targetErr
 	}
+	s.after(ctx)
 	s.told = &s.rel.Last
 	return s.result(), errors.Join(ErrNothing, s.save())
 }

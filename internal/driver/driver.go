@@ -65,12 +65,11 @@ type Options struct {
 // Driver drives one release. It is not safe for concurrent use; any number of
 // drivers, in any number of processes, may share a release.
 type Driver struct {
-	o      Options
-	plan   *ladder.Plan
-	conf   string // id of the configuration, as the journal calls it
-	plans  map[string]*ladder.Plan
-	rel    *Release
-	failed int // readings of the source that failed in a row
+	o     Options
+	plan  *ladder.Plan
+	conf  string // id of the configuration, as the journal calls it
+	plans map[string]*ladder.Plan
+	rel   *Release
 }
 
 // New returns a driver.

@@ -47,6 +47,18 @@ func TestAReleaseClimbsToItsEnd(t *testing.T) {
 	}
 }
 
+func TestACallTakesOneStepThoughTheClockGoesOn(t *testing.T) {
+	w := newWorld(t)
+	w.text = strings.ReplaceAll(w.text, "min_hold_min: 10", "min_hold_min: 0, gate: [time]")
+	w.goes = time.Millisecond
+	for _, want := range []int64{1, 10, 100} {
+		w.promote()
+		w.wantWeight(want)
+		w.wantStatus(driver.Done)
+	}
+	w.verify()
+}
+
 func TestAViolationBurstTakesTheWeightToZeroAndItRecovers(t *testing.T) {
 	w := newWorld(t)
 	w.promote()

@@ -34,6 +34,7 @@ type plans func(id string) (*ladder.Plan, error)
 // commands are made again from the evidence in the line, and what does not come
 // out the same is a *MismatchError.
 func (r *Release) fold(e *journal.Entry, rules plans) error {
+	r.marked(e)
 	var err error
 	switch e.Kind {
 	case journal.Config:
@@ -59,17 +60,14 @@ func (r *Release) fold(e *journal.Entry, rules plans) error {
 	return err
 }
 
-// decideAgain makes a decision of the journal again.
+// decideAgain makes a decision of the journal again, on the release's own
+// state: after an error the release is of no use.
 func (r *Release) decideAgain(e *journal.Entry, rules plans) error {
 	p, err := rules(e.Decided.Config)
 	if err != nil {
 		return err
 	}
-	st, err := clone(&r.Ladder)
-	if err != nil {
-		return err
-	}
-	was := beforeOf(&r.Ladder)
+	st, was := &r.Ladder, beforeOf(&r.Ladder)
 	d := ladder.Decide(p, st, e.Decided.Evidence(), e.Decided.Now)
 	if err := same(e.N, journal.OutcomeOf(&d, st), e.Decided.Outcome, st, e.Decided.State); err != nil {
 		return err

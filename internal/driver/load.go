@@ -61,6 +61,9 @@ func (d *Driver) catchUp(ctx context.Context, r *Release) error {
 	if info, err := os.Stat(path); err == nil && info.Size() < r.Head.Size || errors.Is(err, fs.ErrNotExist) && r.Head.N > 0 {
 		return &CutError{Path: path, Want: r.Head.N}
 	}
+	if err := journal.Check(path, r.Head); err != nil {
+		return err
+	}
 	rules := func(id string) (*ladder.Plan, error) { return d.planOf(ctx, id) }
 	err := journal.Read(ctx, path, r.Head, func(e *journal.Entry, at journal.Head) error {
 		if e.Kind == journal.Config {
@@ -82,7 +85,7 @@ func (d *Driver) catchUp(ctx context.Context, r *Release) error {
 
 // learn keeps the rules of a configuration that the journal holds.
 func (d *Driver) learn(c *journal.Configured) error {
-	if d.plans[c.ID] != nil {
+	if p := d.plans[c.ID]; p != nil && p.Candidate == c.Candidate {
 		return nil
 	}
 	p, err := planFrom(c)

@@ -34,6 +34,9 @@ func (d *Driver) observe(ctx context.Context, r *Release) *sight {
 	if d.o.Source == nil {
 		return s
 	}
+	if in, err := d.ahead(r, s.reading.State); s.targetErr == nil && err == nil && in != nil {
+		r = in // as it will be once that is taken over
+	}
 	now := d.now()
 	s.batch, s.sourceErr = d.o.Source.Read(ctx, d.from(r, now), now)
 	if s.sourceErr == nil {
@@ -114,7 +117,7 @@ func finite(windows []release.Window) []release.Window {
 func (s *sight) evidence(st *ladder.State, until time.Time, lag time.Duration) ladder.Evidence {
 	ev := ladder.Evidence{
 		SourceFailed: s.sourceErr != nil, Unasked: s.unasked,
-		Observed:     ladder.Observed{Weight: s.reading.Weight, At: s.readAt, Known: s.targetErr == nil},
+		Observed: ladder.Observed{Weight: s.reading.Weight, At: s.readAt, Known: s.targetErr == nil},
 	}
 	for _, w := range s.batch.Windows {
 		switch {

@@ -18,21 +18,37 @@ func (d *Driver) Peek(ctx context.Context) (*Result, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	in, err := d.ahead(rel, seen.reading.State)
+	if err != nil && seen.targetErr == nil {
+		return nil, err
+	}
+	if in != nil {
+		in.Head, in.Outbox = rel.Head, rel.Outbox
+		rel = in
+	}
+	d.standIn(rel)
+	if rel.Candidate == "" {
+		rel.Candidate = d.plan.Candidate // as the first line of its journal will say
+	}
 	s := &session{d: d, rel: rel, sight: seen}
 	st, err := clone(&rel.Ladder)
 	if err != nil {
 		return nil, err
 	}
-	in := s.shown()
-	dec := ladder.Decide(d.plan, st, in.Evidence(), in.Now)
+	show := s.shown()
+	dec := ladder.Decide(d.plan, st, show.Evidence(), show.Now)
 	out := journal.OutcomeOf(&dec, st)
-	s.told = &out
-	if in.Observed.Known {
-		rel.Held = in.Observed
+	if rel.Exchange.pending() {
+		out = rel.Last
+		out.Reason, s.code = "the exchange of the two versions was begun and not read back: canaryctl promote goes on with it", Failed
 	}
-	rel.MovedBy = in.MovedBy
-	if in.Newest.After(rel.Newest) {
-		rel.Newest = in.Newest
+	s.told = &out
+	if show.Observed.Known {
+		rel.Held = show.Observed
+	}
+	rel.MovedBy = show.MovedBy
+	if show.Newest.After(rel.Newest) {
+		rel.Newest = show.Newest
 	}
 	res := s.result()
 	res.DryRun = true

@@ -1,7 +1,6 @@
 package driver
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -24,7 +23,10 @@ type Release struct {
 	Head    journal.Head `json:"journal"` // the last line in it
 	// Published counts the writes to the target, which carry this state where
 	// the target keeps it: of two states the one with more is the newer.
-	Published int64 `json:"published"`
+	Published int64  `json:"published"`
+	Writer    string `json:"writer,omitempty"`  // Journal of the directory that published it
+	Journal   string `json:"chain,omitempty"`   // sum of the journal's first line: tells this directory from others
+	Offered   string `json:"offered,omitempty"` // what the target was last given to keep, and did not show
 
 	Config    string       `json:"config"` // id of the configuration in force
 	Candidate string       `json:"release"`
@@ -41,6 +43,7 @@ type Release struct {
 	TargetError string           `json:"target_error,omitempty"`
 	MovedBy     string           `json:"moved_by,omitempty"`
 
+	Exchange *Exchange         `json:"exchange,omitempty"` // of the versions in the target, the newest
 	Exposure Exposure          `json:"exposure"`
 	Record   *journal.Rollback `json:"record,omitempty"`  // the newest rollback
 	Written  bool              `json:"written,omitempty"` // Record is in the journal as far as it is known
@@ -129,9 +132,7 @@ func (b *before) confirmed(o journal.Observed) bool {
 func (r *Release) decided(e *journal.Entry, d *ladder.Decision, was before, st *ladder.State) {
 	in := e.Decided
 	r.Ladder, r.Last, r.LastAt, r.Config = *st, in.Outcome, in.Now, in.Config
-	if r.Ladder.Candidate != "" {
-		r.Candidate = r.Ladder.Candidate
-	}
+	r.named()
 	r.SourceError, r.TargetError, r.MovedBy = in.SourceError, in.TargetError, in.MovedBy
 	if in.Observed.Known {
 		r.Held = in.Observed
@@ -157,6 +158,18 @@ func (r *Release) decided(e *journal.Entry, d *ladder.Decision, was before, st *
 	r.stand(e, d)
 	if quiet(d) && in.Until.After(r.Until) {
 		r.Until = in.Until
+	}
+}
+
+// named takes the candidate's name from the ladder. Another one has nothing to
+// do with the versions that the one before exchanged.
+func (r *Release) named() {
+	if r.Ladder.Candidate == "" || r.Ladder.Candidate == r.Candidate {
+		return
+	}
+	r.Candidate = r.Ladder.Candidate
+	if r.Exchange != nil && r.Exchange.Done {
+		r.Exchange = nil
 	}
 }
 
@@ -200,7 +213,7 @@ func (r *Release) expose(windows []journal.Window, seen time.Time) {
 			x.Requests += w.Total
 		}
 	}
-	if r.Record != nil && !r.Record.Final && !r.Record.ReadBack.IsZero() {
+	if r.Record != nil && !r.Record.Final && !x.To.IsZero() && x.To.Equal(r.Record.ReadBack) { // no attempt has begun since
 		r.Record.Exposure.Requests = x.Requests
 	}
 }
@@ -259,9 +272,8 @@ func (r *Release) newRecord(e *journal.Entry, share release.Weight) *journal.Rol
 func (r *Release) commanded(e *journal.Entry, d *ladder.Decision, was before, st *ladder.State) {
 	c := e.Command
 	r.Ladder, r.Last, r.LastAt, r.Config = *st, c.Outcome, c.At, c.Config
-	if r.Ladder.Candidate != "" {
-		r.Candidate = r.Ladder.Candidate
-	}
+	r.named()
+	r.exchanging(c)
 	switch c.Verb {
 	case ladder.DoRollBack:
 		rec := r.newRecord(e, was.weight)
@@ -270,6 +282,9 @@ func (r *Release) commanded(e *journal.Entry, d *ladder.Decision, was before, st
 			rec.Reason += ": " + c.Reason
 		}
 		rec.Step, rec.Attempt, rec.Locked = d.Step+1, d.Attempt, true
+		if c.Exchange != nil {
+			rec.Stable = r.Exchange.Replaced
+		}
 		r.Record, r.Written = rec, false
 	case ladder.DoPause:
 		r.tell(e, notify.Paused)
@@ -284,7 +299,10 @@ func (r *Release) commanded(e *journal.Entry, d *ladder.Decision, was before, st
 // wrote takes what came of a write into the release.
 func (r *Release) wrote(e *journal.Entry) {
 	w := e.Wrote
-	r.Published++
+	r.Published, r.Writer = r.Published+1, r.Journal
+	if w.Exchange && w.ReadBack && r.Exchange != nil {
+		r.Exchange.Done = true
+	}
 	if w.Held.Known {
 		r.Held = w.Held
 	}
@@ -294,7 +312,7 @@ func (r *Release) wrote(e *journal.Entry) {
 	if isRollback(w.Move) && !w.ReadBack {
 		r.rise(e, notify.Incomplete)
 	}
-	if w.ReadBack {
+	if w.ReadBack && w.Move != release.Hold {
 		r.fall(notify.Incomplete)
 	}
 }
@@ -383,26 +401,6 @@ func (r *Release) configured(c *journal.Configured) {
 	if r.Candidate == "" {
 		r.Candidate = c.Candidate
 	}
-}
-
-// adopt takes over the state that another machine left in the target.
-func (r *Release) adopt(e *journal.Entry) error {
-	var in Release
-	if err := json.Unmarshal(e.Adopted, &in); err != nil {
-		return fmt.Errorf("the state that the target keeps cannot be read: %w", err)
-	}
-	in.Head, in.Outbox = r.Head, r.Outbox
-	*r = in
-	return nil
-}
-
-// published is the release as the target keeps it: what another machine needs
-// to go on.
-func (r *Release) published() ([]byte, error) {
-	out := *r
-	out.Head, out.Outbox = journal.Head{}, nil
-	b, err := json.Marshal(&out)
-	return bytes.TrimSpace(b), err
 }
 
 // intent tells one intent to write from every other of the release: how many

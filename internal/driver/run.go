@@ -17,7 +17,11 @@ import (
 // trusted, end it. each, if not nil, is shown every result.
 func (d *Driver) Loop(ctx context.Context, each func(*Result, error)) (*Result, error) {
 	for first := true; ; first = false {
+		begun := d.o.Now()
 		res, err := d.Promote(ctx)
+		if res != nil {
+			res.Took = d.o.Now().Sub(begun)
+		}
 		if ctx.Err() != nil {
 			return res, ctx.Err()
 		}
@@ -25,10 +29,10 @@ func (d *Driver) Loop(ctx context.Context, each func(*Result, error)) (*Result, 
 			each(res, err)
 		}
 		switch {
-		case err == nil && Finished(res):
-			return res, nil
-		case isLost(err):
+		case isLost(err), err == nil && isLost(res.Err):
 			continue
+		case err == nil && Finished(res) && !d.awaitsRecord(res):
+			return res, nil
 		case err != nil && (first || damaged(err)):
 			return res, err
 		}
@@ -36,6 +40,16 @@ func (d *Driver) Loop(ctx context.Context, each func(*Result, error)) (*Result, 
 			return res, err
 		}
 	}
+}
+
+// awaitsRecord reports whether the windows up to the read-back of a rollback may
+// still come: then one more look makes its record final.
+func (d *Driver) awaitsRecord(res *Result) bool {
+	rec := res.Release.Record
+	if rec == nil || rec.Final || rec.ReadBack.IsZero() || d.o.Source == nil {
+		return false
+	}
+	return d.now().Before(rec.ReadBack.Add(d.o.Source.Settle() + lookBack*d.o.Source.Span()))
 }
 
 // damaged reports whether an error says that the journal or the state is not
@@ -91,7 +105,10 @@ func (d *Driver) Settle(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		s.sight = &sight{}
+		s.sight = &sight{targetErr: ErrUnread}
+		if d.o.Target != nil && d.o.Target.KeepsState() {
+			s.read(ctx)
+		}
 		s.after(ctx)
 		if err := errors.Join(s.err, s.save(), s.close()); err != nil {
 			return err

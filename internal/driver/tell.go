@@ -124,6 +124,7 @@ func (s *session) after(ctx context.Context) {
 	s.runHooks(ctx)
 	s.deliver(ctx)
 	s.keepRecord()
+	s.share(ctx)
 }
 
 // note appends a line whose failure changes nothing but is said.
@@ -152,7 +153,7 @@ func (s *session) keepRecord() {
 // pendingHooks are the hooks that are still to be run for the newest rollback.
 func (s *session) pendingHooks() []notify.Hook {
 	rec := s.rel.Record
-	if rec == nil || rec.ReadBack.IsZero() {
+	if rec == nil || rec.ReadBack.IsZero() || rec.Final {
 		return nil
 	}
 	var out []notify.Hook
@@ -176,18 +177,18 @@ func lastRun(rec *journal.Rollback, h notify.Hook) (journal.Hooked, bool) {
 // runHooks tries each hook that is due once, all at the same time.
 func (s *session) runHooks(ctx context.Context) {
 	due := s.pendingHooks()
-	if len(due) == 0 || s.rel.Record.Final {
+	if len(due) == 0 {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), hookTime)
 	defer cancel()
 	m := s.rollbackMessage()
-	results := each(due, func(h notify.Hook) error { return h.Run(ctx, m) })
+	results := each(due, func(h notify.Hook) answer { return answerOf(ctx, h.Run(ctx, m)) })
 	for i, h := range due {
 		before, _ := lastRun(s.rel.Record, h)
-		line := &journal.Hooked{Key: s.rel.Record.Key, Hook: h.String(), Try: before.Try + 1, OK: results[i] == nil}
-		if err := results[i]; err != nil {
-			line.Error, line.GivenUp = err.Error(), line.Try >= h.Tries() || permanent(err)
+		line := &journal.Hooked{Key: s.rel.Record.Key, Hook: h.String(), Try: before.Try + 1, OK: results[i].err == nil}
+		if a := results[i]; a.err != nil {
+			line.Error, line.GivenUp = a.err.Error(), line.Try >= h.Tries() || a.final()
 		}
 		s.note(&journal.Entry{Kind: journal.Hook, Hooked: line})
 	}
@@ -211,9 +212,23 @@ func permanent(err error) bool {
 	return ok && !d.Retry
 }
 
+// answer is what came of one try of a message or a hook.
+type answer struct {
+	letter int // in the outbox
+	err    error
+	cutOff bool // by the tick's own time: a later try may well do
+}
+
+func answerOf(ctx context.Context, err error) answer {
+	return answer{err: err, cutOff: err != nil && ctx.Err() != nil}
+}
+
+// final reports whether no later try will do.
+func (a *answer) final() bool { return permanent(a.err) && !a.cutOff }
+
 // each runs f for all items at the same time.
-func each[T any](items []T, f func(T) error) []error {
-	out := make([]error, len(items))
+func each[T, R any](items []T, f func(T) R) []R {
+	out := make([]R, len(items))
 	done := make(chan int)
 	for i := range items {
 		go func() {
@@ -227,40 +242,42 @@ func each[T any](items []T, f func(T) error) []error {
 	return out
 }
 
-// parcel is a message on its way to one channel.
-type parcel struct {
-	letter  int
-	channel notify.Channel
-}
-
 // deliver tries everything in the outbox once, each channel's messages in
-// order, the channels at the same time.
+// order, the channels at the same time: one that does not answer keeps nothing
+// from the others, and what its time was too short for has not been tried.
 func (s *session) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()
 	for i := range s.rel.Outbox {
-		l := &s.rel.Outbox[i]
-		l.Message.RunURL = s.d.o.RunURL
-		var due []parcel
-		for _, c := range s.d.o.Channels {
-			if c.Wants(l.Message.Event) && !l.Done[c.String()] {
-				due = append(due, parcel{i, c})
+		s.rel.Outbox[i].Message.RunURL = s.d.o.RunURL
+	}
+	results := each(s.d.o.Channels, func(c notify.Channel) (out []answer) {
+		for i, l := range s.rel.Outbox {
+			if ctx.Err() != nil {
+				break
 			}
+			if !c.Wants(l.Message.Event) || l.Done[c.String()] {
+				continue
+			}
+			a := answerOf(ctx, c.Send(ctx, l.Message))
+			a.letter = i
+			out = append(out, a)
 		}
-		m := l.Message
-		results := each(due, func(p parcel) error { return p.channel.Send(ctx, m) })
-		for k, p := range due {
-			s.note(&journal.Entry{Kind: journal.Tell, Told: s.toldLine(l, p.channel, results[k])})
+		return out
+	})
+	for k, c := range s.d.o.Channels {
+		for _, a := range results[k] {
+			s.note(&journal.Entry{Kind: journal.Tell, Told: s.toldLine(&s.rel.Outbox[a.letter], c, a)})
 		}
 	}
 	s.rel.Outbox = slices.DeleteFunc(s.rel.Outbox, s.delivered)
 }
 
-func (s *session) toldLine(l *Letter, c notify.Channel, err error) *journal.Told {
-	t := &journal.Told{Key: l.Message.Key, Channel: c.String(), OK: err == nil, Tries: l.Tries[c.String()] + 1}
-	if err != nil {
-		t.Error, t.GivenUp = err.Error(), t.Tries >= mostTries || permanent(err)
-		s.d.o.Say("%s was not told of %s: %v", c, l.Message.Event, err)
+func (s *session) toldLine(l *Letter, c notify.Channel, a answer) *journal.Told {
+	t := &journal.Told{Key: l.Message.Key, Channel: c.String(), OK: a.err == nil, Tries: l.Tries[c.String()] + 1}
+	if a.err != nil {
+		t.Error, t.GivenUp = a.err.Error(), t.Tries >= mostTries || a.final()
+		s.d.o.Say("%s was not told of %s: %v", c, l.Message.Event, a.err)
 	}
 	return t
 }

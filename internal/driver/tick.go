@@ -1,6 +1,7 @@
 package driver
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,6 +38,7 @@ type Result struct {
 	Wrote   *journal.Wrote  // the last write; nil: nothing was written
 	Release *Release        // where it left the release
 	DryRun  bool
+	Took    time.Duration // from the first reading on, without the wait for the next tick; of a loop's results
 
 	SourceErr error
 	TargetErr error
@@ -60,12 +62,15 @@ type session struct {
 	d     *Driver
 	lease *state.Lease
 	log   *journal.Journal
+	noLog error // why there is none
 	rel   *Release
 	sight *sight
 	told  *journal.Outcome
 	wrote *journal.Wrote
 	err   error
 	code  Status
+
+	overtaken bool // another machine has moved the release: look again
 }
 
 // Promote observes, decides and acts once: at most one step forward. It is safe
@@ -108,16 +113,27 @@ func (d *Driver) tick(ctx context.Context, seen *sight) (res *Result, moved bool
 	}
 	// What was begun is finished whatever the context says: a signal ends the
 	// loop between two ticks, never between a write and its read-back.
-	if err := s.rounds(context.WithoutCancel(ctx)); err != nil {
+	finish := context.WithoutCancel(ctx)
+	if ok, err := s.goOn(finish); err != nil || !ok {
+		res, err := s.ended(finish, err)
+		return res, false, err
+	}
+	if err := s.rounds(finish); err != nil {
 		return nil, false, err
+	}
+	if s.overtaken {
+		return nil, true, s.save()
 	}
 	s.after(ctx)
 	err = s.save()
-	if s.err != nil || isLost(err) {
-		s.err = errors.Join(s.err, err)
-		return s.result(), false, nil
+	if s.err == nil && !isLost(err) {
+		return s.result(), false, err
 	}
-	return s.result(), false, err
+	s.err = errors.Join(s.err, err)
+	if isLost(s.err) && s.wrote == nil {
+		return nil, false, s.err // taken over with nothing done: as if it had not looked
+	}
+	return s.result(), false, nil
 }
 
 // session takes the lock and brings the release up to date.
@@ -139,13 +155,19 @@ func (d *Driver) session(ctx context.Context, preempt bool) (*session, error) {
 	return s, nil
 }
 
-// open opens the journal and folds what the release has not seen of it.
+// open opens the journal and folds what the release has not seen of it. Where
+// it can be read and not written, as on a disk that was remounted, the session
+// goes on without: for a rollback, and for nothing else.
 func (s *session) open(ctx context.Context) error {
 	log, err := journal.Open(s.d.o.Dir.Journal())
-	if err != nil {
+	if damaged(err) {
 		return err
 	}
-	s.log = log
+	if s.log, s.noLog = log, err; err != nil {
+		s.rel, err = s.d.load(ctx)
+		s.d.rel = s.rel
+		return err
+	}
 	if s.rel, err = s.d.load(ctx); err != nil {
 		return err
 	}
@@ -181,9 +203,9 @@ var errNoJournal = errors.New("there is no journal to write to")
 // write writes a line, if the lock is still held.
 func (s *session) write(e *journal.Entry) error {
 	if s.log == nil {
-		return errNoJournal
+		return cmp.Or(s.noLog, errNoJournal)
 	}
-	if err := s.lease.Check(); err != nil {
+	if err := errors.Join(s.lease.Check(), s.lease.Unwritten()); err != nil {
 		return err
 	}
 	e.T, e.By, e.Token = s.d.now(), s.d.o.Who.Who, s.lease.Token()
@@ -191,6 +213,7 @@ func (s *session) write(e *journal.Entry) error {
 		return err
 	}
 	s.rel.Head = s.log.Head()
+	s.rel.marked(e)
 	return nil
 }
 
@@ -209,6 +232,12 @@ func (s *session) prepare(ctx context.Context) error {
 	if err := s.takeOver(); err != nil {
 		return err
 	}
+	return s.configure()
+}
+
+// configure tells the journal of a configuration that it does not know.
+func (s *session) configure() error {
+	s.d.standIn(s.rel)
 	if s.rel.Config == s.d.conf {
 		return nil
 	}
@@ -217,22 +246,6 @@ func (s *session) prepare(ctx context.Context) error {
 		return err
 	}
 	return s.append(&journal.Entry{Kind: journal.Config, Configured: line})
-}
-
-// takeOver adopts the state that the target keeps if it is newer.
-func (s *session) takeOver() error {
-	held := s.sight.reading.State
-	if s.sight.targetErr != nil || held == nil || !s.d.o.Target.KeepsState() {
-		return nil
-	}
-	var in Release
-	if err := json.Unmarshal(held, &in); err != nil {
-		return fmt.Errorf("the state that %s keeps cannot be read: %w", s.d.o.Target, err)
-	}
-	if in.Published <= s.rel.Published {
-		return nil
-	}
-	return s.append(&journal.Entry{Kind: journal.Adopt, Adopted: held})
 }
 
 // rounds decides and acts until there is nothing more to do at this instant. A
@@ -295,7 +308,7 @@ func (s *session) decide() (ladder.Decision, error) {
 func (s *session) shown() *journal.Decided {
 	ev := s.sight.evidence(&s.rel.Ladder, s.rel.Until, labelLag(s.d.plan))
 	in := &journal.Decided{
-		Now: s.d.now(), Config: s.d.conf, SourceFailed: ev.SourceFailed, Unasked: s.sight.unasked,
+		Now: s.instant(), Config: s.d.conf, SourceFailed: ev.SourceFailed, Unasked: s.sight.unasked,
 		Observed: journal.Observed{Weight: ev.Observed.Weight, At: ev.Observed.At, Known: ev.Observed.Known},
 		Canary:   journal.WindowsOf(ev.Windows), Stable: journal.WindowsOf(ev.Stable),
 		MovedBy: s.sight.reading.By,
@@ -309,6 +322,15 @@ func (s *session) shown() *journal.Decided {
 		in.TargetError = s.sight.targetErr.Error()
 	}
 	return in
+}
+
+// instant is when a call decides: now, and after a write the moment of its
+// read-back, so that one call takes one step forward whatever the clock does.
+func (s *session) instant() time.Time {
+	if s.wrote != nil && s.wrote.ReadBack {
+		return s.wrote.At
+	}
+	return s.d.now()
 }
 
 // pick keeps the decision of the call that tells most: a rollback over
@@ -342,7 +364,10 @@ func (s *session) result() *Result {
 	if s.code == Done {
 		res.Status = statusOf(&res.Outcome)
 	}
-	if s.err != nil && res.Status == RolledBack {
+	switch {
+	case isLost(s.err):
+		res.Status = Conflict
+	case s.err != nil && res.Status == RolledBack:
 		res.Status = Incomplete // the weight is 0 and nothing says so
 	}
 	return res

@@ -43,6 +43,7 @@ type world struct {
 	text string // of canary.yaml
 	dir  string
 	now  time.Time
+	goes time.Duration // how far the clock goes on each time that it is looked at
 
 	target *fakeTarget
 	source *fakeSource
@@ -74,7 +75,7 @@ func (w *world) driver() *driver.Driver {
 	}
 	return driver.New(driver.Options{
 		Config: cfg, Target: w.target, Source: w.source, Dir: dir, Channels: []notify.Channel{fakeChannel{w}}, Hooks: w.hooks,
-		Now: func() time.Time { return w.now }, Wait: w.wait, Who: state.Holder{PID: 7, Who: "ops@host", Command: "promote"},
+		Now: func() time.Time { w.now = w.now.Add(w.goes); return w.now }, Wait: w.wait, Who: state.Holder{PID: 7, Who: "ops@host", Command: "promote"},
 		Say: func(format string, args ...any) { w.said = append(w.said, fmt.Sprintf(format, args...)) },
 	})
 }

@@ -270,7 +270,7 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 		return d.hold(p, st, why)
 	}
 	step := &p.Steps[st.Step]
-	d.Held = min(now.Sub(st.At), st.Covered)
+	d.Held = max(min(now.Sub(st.At), st.Covered), 0) // a clock may be set back
 	d.Overdue = step.MaxWait > 0 && now.Sub(st.At)-st.PausedFor >= step.MaxWait
 	due := !step.Gates.Has(TimeGate) || d.Held >= step.MinHold
 	d.fill(p, st)

@@ -131,7 +131,10 @@ func Minutes(d time.Duration) string {
 	if d < 0 {
 		return "-" + Minutes(-d)
 	}
-	if d%time.Minute != 0 {
+	if d == time.Second {
+		return "1 second"
+	}
+	if d%time.Minute != 0 || d == 0 {
 		if d < 2*time.Minute {
 			return strconv.FormatFloat(d.Seconds(), 'g', -1, 64) + " seconds"
 		}

@@ -141,7 +141,7 @@ func TestSpansAreSaidAsPeopleDo(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		time.Minute: "1 minute", 5 * time.Minute: "5 minutes", 90 * time.Second: "90 seconds", time.Hour: "1 hour",
 		4 * time.Hour: "4 hours", 150 * time.Minute: "2 hours 30 minutes", 95 * time.Minute: "95 minutes",
-		150 * time.Second: "2.5 minutes", 0: "0 minutes", -time.Minute: "-1 minute",
+		150 * time.Second: "2.5 minutes", time.Second: "1 second", 0: "0 seconds", -time.Minute: "-1 minute",
 	} {
 		if got := release.Minutes(d); got != want {
 			t.Errorf("Minutes(%v) = %q, want %q", d, got, want)

@@ -66,21 +66,21 @@ type eventJSON struct {
 }
 
 type rollbackJSON struct {
-	Minute  int     `json:"minute"`
-	T       string  `json:"t"`
-	Signal  string  `json:"signal"`
-	Value   float64 `json:"value"`
-	Limit   float64 `json:"limit"`
-	Samples int64   `json:"samples"`
+	Minute  int      `json:"minute"`
+	T       string   `json:"t"`
+	Signal  string   `json:"signal"`
+	Value   *float64 `json:"value"` // null: a person's rollback rests on no figure
+	Limit   *float64 `json:"limit"`
+	Samples int64    `json:"samples"`
 	RuleJSON
 	Reason       string            `json:"reason"`
-	By           string            `json:"by"` // breaker or gate
+	By           string            `json:"by"` // breaker or gate; person in the journal of a live release
 	Pct          float64           `json:"pct"`
 	Step         int               `json:"step"`
 	Attempt      int               `json:"attempt"`
 	Escalated    bool              `json:"escalated"`
 	Locked       bool              `json:"locked"`
-	Windows      *windowsJSON      `json:"windows"` // those it rests on; null for a gate, which rests on the whole step
+	Windows      *windowsJSON      `json:"windows"` // those it rests on; null for a gate, which rests on the whole step, and for a person
 	Exposure     release.Exposure  `json:"exposure"`
 	SinceFault   *release.Exposure `json:"exposure_since_fault"`
 	ConfigDigest string            `json:"config_digest"`
@@ -185,16 +185,28 @@ func eventOf(e *simulate.Event) eventJSON {
 
 func rollbackOf(r *simulate.Rollback) rollbackJSON {
 	out := rollbackJSON{
-		Minute: r.Minute, T: stamp(r.T), Signal: r.Finding.Signal.String(), Value: r.Finding.Value, Limit: r.Finding.Limit,
+		Minute: r.Minute, T: stamp(r.T), Signal: r.Finding.Signal.String(), Value: &r.Finding.Value, Limit: &r.Finding.Limit,
 		Samples: r.Finding.Of, RuleJSON: ruleOf(&r.Finding), Reason: r.Finding.String(), By: "breaker", Pct: pct(r.Share), Step: r.Step + 1, Attempt: r.Attempt,
 		Escalated: r.Escalated, Locked: r.Locked, Exposure: r.Exposure, SinceFault: r.SinceBad, ConfigDigest: r.Digest,
 	}
-	if r.Gate {
+	switch {
+	case r.By != "":
+		out.By, out.Signal, out.Reason, out.Value, out.Limit = "person", "", byHand(r), nil, nil
+	case r.Gate:
 		out.By = "gate"
-	} else {
+	default:
 		out.Windows = &windowsJSON{First: stamp(r.First), Last: stamp(r.Last)}
 	}
 	return out
+}
+
+// byHand says who rolled back, and why if they said so.
+func byHand(r *simulate.Rollback) string {
+	text := "rolled back by " + r.By
+	if r.Words != "" {
+		text += ": " + r.Words
+	}
+	return text
 }
 
 func decisionOf(m *simulate.Move) decisionJSON {

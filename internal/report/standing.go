@@ -26,7 +26,7 @@ type Standing struct {
 	Stage    string        `json:"stage"`
 	Locked   bool          `json:"locked"`
 	Paused   bool          `json:"paused"`
-	Verdict  string        `json:"verdict"` // the gate's
+	Verdict  *string       `json:"verdict"` // the gate's; null: nothing was judged
 	Verdicts []VerdictJSON `json:"verdicts"`
 	Reason   string        `json:"reason"`
 	Left     *int64        `json:"remaining_s"` // null: nobody can say
@@ -106,6 +106,9 @@ func (s *Standing) headline(b *strings.Builder, style Style) {
 	if s.DryRun {
 		what = "would " + what
 	}
+	if s.Wrote != nil && !s.Wrote.ReadBack {
+		what += ", not read back"
+	}
 	fmt.Fprintf(b, "%s, step %d of %d at %s %%, attempt %d, breaker %s", style.paint(s.color(), what), s.Step, s.Steps, figure(100*s.Pct), s.Attempt, s.Breaker)
 	for _, flag := range []struct {
 		is   bool
@@ -174,7 +177,7 @@ func (s *Standing) table(b *strings.Builder, style Style) {
 			word = "would_fail"
 		}
 		pad := strings.Repeat(" ", max(12-len(word), 0))
-		fmt.Fprintf(b, "  %-12s %s%s %s against %s, %s of %d samples\n", v.Signal, style.paint(verdictColor(word), word), pad, value, figure(v.Limit), thousands(v.Samples), v.Needed)
+		fmt.Fprintf(b, "  %-12s %s%s %s against %s, %s samples of %d needed\n", v.Signal, style.paint(verdictColor(word), word), pad, value, figure(v.Limit), thousands(v.Samples), v.Needed)
 	}
 }
 

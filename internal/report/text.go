@@ -112,7 +112,11 @@ func (s *Simulation) summary() string {
 		return fmt.Sprintf("no rollback, at %s after step %d of %d", o.Last.Weight, o.Last.Step+1, o.Last.Steps)
 	}
 	first := &o.Rollbacks[0]
-	text := fmt.Sprintf("rolled back at minute %d by %s at %s", first.Minute, first.Finding.Signal, first.Share)
+	by := first.Finding.Signal.String()
+	if first.By != "" {
+		by = "a person"
+	}
+	text := fmt.Sprintf("rolled back at minute %d by %s at %s", first.Minute, by, first.Share)
 	if n := len(o.Rollbacks); n > 1 {
 		text += fmt.Sprintf(", %d times in all", n)
 	}
@@ -240,11 +244,17 @@ func (s *Simulation) rollback(b *strings.Builder, style Style, i int) {
 		kind += ", locked"
 	}
 	fmt.Fprintf(b, "\n%s at minute %d (%s)\n", style.paint(red, kind), r.Minute, stamp(r.T))
-	fmt.Fprintf(b, "  signal    %s: %s\n", r.Finding.Signal, r.Finding)
-	fmt.Fprintf(b, "  share     %s, step %d of %d, attempt %d\n", r.Share, r.Step+1, len(s.Plan.Steps), r.Attempt)
-	if r.Gate {
-		fmt.Fprintf(b, "  evidence  everything judged at this step (the gate, not the breaker)\n")
+	if r.By != "" {
+		fmt.Fprintf(b, "  person    %s\n", plain(byHand(r)))
 	} else {
+		fmt.Fprintf(b, "  signal    %s: %s\n", r.Finding.Signal, r.Finding)
+	}
+	fmt.Fprintf(b, "  share     %s, step %d of %d, attempt %d\n", r.Share, r.Step+1, len(s.Plan.Steps), r.Attempt)
+	switch {
+	case r.By != "":
+	case r.Gate:
+		fmt.Fprintf(b, "  evidence  everything judged at this step (the gate, not the breaker)\n")
+	default:
 		fmt.Fprintf(b, "  evidence  %s\n", windowsOf(r))
 	}
 	fmt.Fprintf(b, "  exposure  %s canary requests since the attempt began", thousands(r.Exposure.Requests))

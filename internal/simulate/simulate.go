@@ -45,7 +45,9 @@ type Move struct {
 type Rollback struct {
 	Minute    int
 	T         time.Time
-	Gate      bool // a step's gate failed, not the breaker
+	Gate      bool   // a step's gate failed, not the breaker
+	By        string // the person who rolled back by hand; "": breaker or gate
+	Words     string // and why, in their words
 	Escalated bool
 	Locked    bool
 	Finding   release.Finding

@@ -109,8 +109,13 @@ func (f *figures) windows(queries []query) (out []release.Window, notes []string
 	}
 	slices.Sort(f.said)
 	notes = slices.Compact(f.said)
+	far := 0
 	for _, q := range queries {
 		notes = append(notes, odd[q.String()].notes(q)...)
+		far += odd[q.String()].far
+	}
+	if far > 0 { // in nearly every reading, so in one line for all figures
+		notes = append(notes, fmt.Sprintf("counts that were not whole, as Prometheus extrapolates, were rounded: %d", far))
 	}
 	return out, notes
 }
@@ -227,7 +232,6 @@ func (c *counted) notes(q query) (out []string) {
 			out = append(out, fmt.Sprintf("%s: %d %s", q, n, many))
 		}
 	}
-	say(c.far, "count was not whole: Prometheus extrapolates; it was rounded", "counts were not whole: Prometheus extrapolates; they were rounded")
 	say(c.beyond, "count was larger than what it is a part of: no data there", "counts were larger than what they are a part of: no data there")
 	say(c.negative, "value was negative: no data there", "values were negative: no data there")
 	say(c.absent, "window with requests has no value: no data there, not 0", "windows with requests have no value: no data there, not 0; if the counter only appears with its first event write `... or vector(0)`")

@@ -224,7 +224,7 @@ func (t *configAPI) Write(ctx context.Context, was Reading, c Change) error {
 	if err := t.Check(c.To); err != nil {
 		return err
 	}
-	err := t.try(ctx, was, c)
+	err := t.send(ctx, was, c, t.compose)
 	pause := t.pause
 	for try := 2; c.Overwrite && try <= overwriteTries; try++ {
 		if _, lost := errors.AsType[*ConflictError](err); !lost {
@@ -242,20 +242,20 @@ func (t *configAPI) Write(ctx context.Context, was Reading, c Change) error {
 		if c.Key != "" {
 			next.Key = c.Key + "." + strconv.Itoa(try)
 		}
-		err = t.try(ctx, was, next)
+		err = t.send(ctx, was, next, t.compose)
 	}
 	return err
 }
 
-// try reads, compares and writes once.
-func (t *configAPI) try(ctx context.Context, was Reading, c Change) error {
+// send reads, compares, and writes once what compose makes of the document.
+func (t *configAPI) send(ctx context.Context, was Reading, c Change, compose func(src []byte, c Change) ([]byte, error)) error {
 	h, err := t.fetch(ctx)
 	if err == nil && !c.Overwrite {
 		err = t.compare(was, h)
 	}
 	var body []byte
 	if err == nil {
-		body, err = t.compose(h.src, c)
+		body, err = compose(h.src, c)
 	}
 	if shape, ok := errors.AsType[*ShapeError](err); ok {
 		return &RefusedError{Target: t.String(), Err: shape.Err, Hint: shape.Hint}

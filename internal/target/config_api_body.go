@@ -96,20 +96,26 @@ func (t *configAPI) jsonPatch(src []byte, c Change) ([]byte, error) {
 		tests = append(tests, operation{"test", pointer(c.path), c.old})
 		acts = append(acts, operation{"replace", pointer(c.path), c.new})
 	}
-	if path, err := t.statePath(src, c.State); err != nil {
+	add, err := t.stateOperation(src, c.State)
+	if err != nil {
 		return nil, err
-	} else if path != nil {
-		root, err := decoded(src)
-		if err != nil {
-			return nil, err
-		}
-		add, err := addition(root, path, string(c.State))
-		if err != nil {
-			return nil, err
-		}
-		acts = append(acts, add)
 	}
-	return plainJSON(append(tests, acts...))
+	return plainJSON(append(append(tests, acts...), add...))
+}
+
+// stateOperation puts the state of a write into a document; none where there is
+// none.
+func (t *configAPI) stateOperation(src, state []byte) ([]operation, error) {
+	path, err := t.statePath(src, state)
+	if err != nil || path == nil {
+		return nil, err
+	}
+	root, err := decoded(src)
+	if err != nil {
+		return nil, err
+	}
+	add, err := addition(root, path, string(state))
+	return []operation{add}, err
 }
 
 // statePath is where the state of a write goes in a document; nil where none

@@ -127,6 +127,25 @@ func (f *file) Write(ctx context.Context, was Reading, c Change) error {
 	if err != nil {
 		return refusedShape(err)
 	}
+	return f.rewrite(ctx, path, c, func() ([]byte, error) {
+		now, src, err := f.load(path)
+		switch {
+		case src == nil, err != nil && !c.Overwrite:
+			return nil, refusedShape(err)
+		case !c.Overwrite && !now.Same(was.Weight):
+			return nil, &ConflictError{Target: f.name, Held: &now}
+		}
+		out, err := f.doc.write(src, c.To)
+		if err != nil {
+			return nil, &RefusedError{Target: f.name, Err: err, Hint: "the file is not written when it cannot be changed safely"}
+		}
+		return out, nil
+	})
+}
+
+// rewrite replaces the file by what changed makes of it, under the lock and if
+// the change's fencing token is not too old.
+func (f *file) rewrite(ctx context.Context, path string, c Change, changed func() ([]byte, error)) error {
 	lock, err := f.lock(ctx, path+".lock")
 	if err != nil {
 		return err
@@ -135,16 +154,9 @@ func (f *file) Write(ctx context.Context, was Reading, c Change) error {
 	if err := f.fence(lock, c); err != nil {
 		return err
 	}
-	now, src, err := f.load(path)
-	switch {
-	case src == nil, err != nil && !c.Overwrite:
-		return refusedShape(err)
-	case !c.Overwrite && !now.Same(was.Weight):
-		return &ConflictError{Target: f.name, Held: &now}
-	}
-	out, err := f.doc.write(src, c.To)
+	out, err := changed()
 	if err != nil {
-		return &RefusedError{Target: f.name, Err: err, Hint: "the file is not written when it cannot be changed safely"}
+		return err
 	}
 	return f.replace(path, out)
 }

@@ -229,7 +229,7 @@ func TestFileRollbackWritesOverAWeightThatIsNoShare(t *testing.T) {
 func TestFileRefusesAStaleHolder(t *testing.T) {
 	f := newTestFile(t, config.FileTarget{}, plainWeights)
 	write := func(slots int64, token uint64) error {
-		return f.Write(t.Context(), mustRead(t, f), Change{To: weightOf(slots), Token: token, Overwrite: true})
+		return f.Write(t.Context(), mustRead(t, f), Change{To: weightOf(slots), Token: token})
 	}
 	for i, step := range []struct {
 		token   uint64
@@ -241,6 +241,9 @@ func TestFileRefusesAStaleHolder(t *testing.T) {
 	}
 	if got := content(t, f.path+".lock"); got != fmt.Sprintf("%020d\n", uint64(1<<63+1)) {
 		t.Errorf("the lock holds %q", got)
+	}
+	if err := f.Write(t.Context(), Reading{}, Change{Token: 3, Overwrite: true}); err != nil {
+		t.Errorf("a rollback by a clock that is behind was refused: %v", err)
 	}
 	if err := os.WriteFile(f.path+".lock", []byte("hello"), 0o600); err != nil {
 		t.Fatal(err)

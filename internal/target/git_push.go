@@ -12,7 +12,7 @@ import (
 // Pauses between the tries of one write: the first and the longest.
 const (
 	gitFirstPause   = 100 * time.Millisecond
-	gitLongestPause = 5 * time.Second
+	gitLongestPause = time.Second
 )
 
 // gitMoved says that another push came first: the change is made again on what
