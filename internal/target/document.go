@@ -32,6 +32,7 @@ var errNoWeight = errors.New("there is no weight")
 // document is where in a JSON or YAML document the weights stand.
 type document struct {
 	scale
+	which  splice.Document // of several in one file; the zero value is the only one
 	canary splice.Selector
 	stable splice.Selector // empty: it stands nowhere
 }
@@ -58,13 +59,13 @@ func newDocument(key, canary, stable string, unit config.Unit) (d document, err 
 // read returns the canary's share. An error says what is wrong with the
 // document; the caller makes it a [*ShapeError].
 func (d document) read(src []byte, ring int64) (release.Weight, error) {
-	canary, err := splice.Get(src, splice.Document{}, d.canary)
+	canary, err := splice.Get(src, d.which, d.canary)
 	if err != nil {
 		return release.Weight{}, err
 	}
 	stable := ""
 	if !d.stable.IsZero() {
-		if stable, err = splice.Get(src, splice.Document{}, d.stable); err != nil {
+		if stable, err = splice.Get(src, d.which, d.stable); err != nil {
 			return release.Weight{}, err
 		}
 		if stable == "" {
@@ -89,7 +90,7 @@ func (d document) write(src []byte, w release.Weight) ([]byte, error) {
 	if !d.stable.IsZero() {
 		edits = append(edits, splice.Edit{At: d.stable, Value: stable})
 	}
-	return splice.SetAll(src, splice.Document{}, edits)
+	return splice.SetAll(src, d.which, edits)
 }
 
 // example is a document to begin with, for people: JSON where the selectors

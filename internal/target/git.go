@@ -50,8 +50,7 @@ type git struct {
 // gitFile is where in a file the weights stand. Several may be one file.
 type gitFile struct {
 	document
-	path  string
-	which splice.Document
+	path string
 }
 
 // newGit returns the target of a clone. It looks at the clone but asks no
@@ -102,11 +101,11 @@ func gitFiles(configured []config.GitFile) (files []gitFile, err error) {
 		if f.path, err = gitPath(key+".path", c.Path); err != nil {
 			return nil, err
 		}
-		if f.which, err = splice.ParseDocument(c.Document); err != nil {
-			return nil, fmt.Errorf("%s.document: %w", key, err)
-		}
 		if f.document, err = newDocument(key, c.Canary, c.Stable, c.Unit); err != nil {
 			return nil, err
+		}
+		if f.which, err = splice.ParseDocument(c.Document); err != nil {
+			return nil, fmt.Errorf("%s.document: %w", key, err)
 		}
 		files = append(files, f)
 	}

@@ -48,7 +48,7 @@ func (g *git) changed(s gitSnapshot, c Change) (map[string][]byte, error) {
 		if !ok {
 			src = []byte(s.blobs[f.path].text)
 		}
-		text, err := f.writeAt(src, c.To)
+		text, err := f.write(src, c.To)
 		if err != nil {
 			return nil, &RefusedError{Target: g.name, Err: fmt.Errorf("%s at %s: %w", f.path, short(s.commit), err), Hint: "target.git.files says where the weights stand"}
 		}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
-	"github.com/canaryctl/canaryctl/internal/splice"
 )
 
 // gitSnapshot is what the files hold at one commit of the branch.
@@ -181,7 +180,7 @@ func (g *git) blob(ctx context.Context, commit, path string) (*gitBlob, error) {
 func (g *git) weight(s gitSnapshot) (release.Weight, *ShapeError) {
 	var first release.Weight
 	for i, f := range g.files {
-		w, err := f.readAt([]byte(s.blobs[f.path].text), g.ring)
+		w, err := f.read([]byte(s.blobs[f.path].text), g.ring)
 		if err != nil {
 			return first, g.shape(fmt.Errorf("%s at %s: %w", f.path, short(s.commit), err), "target.git.files says where the weights stand, and in which unit")
 		}
@@ -193,41 +192,6 @@ func (g *git) weight(s gitSnapshot) (release.Weight, *ShapeError) {
 		}
 	}
 	return first, nil
-}
-
-// readAt returns the canary's share that a file holds.
-func (f gitFile) readAt(src []byte, ring int64) (release.Weight, error) {
-	canary, err := splice.Get(src, f.which, f.canary)
-	if err != nil {
-		return release.Weight{}, err
-	}
-	stable := ""
-	if !f.stable.IsZero() {
-		if stable, err = splice.Get(src, f.which, f.stable); err != nil {
-			return release.Weight{}, err
-		}
-		if stable == "" {
-			return release.Weight{}, fmt.Errorf("%s: %w", f.stable, errNoWeight)
-		}
-	}
-	w, err := f.parse(canary, stable, ring)
-	if err != nil {
-		return release.Weight{}, fmt.Errorf("%s: %w", f.canary, err)
-	}
-	return w, nil
-}
-
-// writeAt returns the file with another share and every other byte as it was.
-func (f gitFile) writeAt(src []byte, w release.Weight) ([]byte, error) {
-	canary, stable, err := f.render(w)
-	if err != nil {
-		return nil, err
-	}
-	edits := []splice.Edit{{At: f.canary, Value: canary}}
-	if !f.stable.IsZero() {
-		edits = append(edits, splice.Edit{At: f.stable, Value: stable})
-	}
-	return splice.SetAll(src, f.which, edits)
 }
 
 // gitHistory is how long looking for the last change may take: a long history
