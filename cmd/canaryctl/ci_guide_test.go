@@ -220,11 +220,16 @@ func (f *forge) shell(dir, script string, env map[string]string, kill *syscall.S
 	}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	var process atomic.Pointer[os.Process]
 	if kill != nil {
-		f.killAtWrite(cmd, *kill)
+		f.killAtWrite(&process, *kill)
 		defer f.onPut.Store(nil)
 	}
-	err := cmd.Run()
+	err := cmd.Start()
+	if err == nil {
+		process.Store(cmd.Process)
+		err = cmd.Wait()
+	}
 	code := 0
 	if exit, ok := errors.AsType[*exec.ExitError](err); ok {
 		if code = exit.ExitCode(); code < 0 {
@@ -241,7 +246,7 @@ func (f *forge) shell(dir, script string, env map[string]string, kill *syscall.S
 
 // killAtWrite signals the step's process when its write has come to the API,
 // and lets the write through. A process that was killed gets no answer.
-func (f *forge) killAtWrite(cmd *exec.Cmd, signal syscall.Signal) {
+func (f *forge) killAtWrite(process *atomic.Pointer[os.Process], signal syscall.Signal) {
 	var once atomic.Bool
 	held := func(r *http.Request, pass func()) {
 		if once.Swap(true) {
@@ -249,7 +254,7 @@ func (f *forge) killAtWrite(cmd *exec.Cmd, signal syscall.Signal) {
 			return
 		}
 		pass()
-		_ = cmd.Process.Signal(signal) // it is there: it has just written
+		_ = process.Load().Signal(signal) // it is there: it has just written
 		if signal == syscall.SIGKILL {
 			<-r.Context().Done()
 		}

@@ -15,6 +15,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -60,14 +61,36 @@ func startServe(t *testing.T, env []string, args ...string) *served {
 }
 
 // canaryctl is the command: this test binary under that name, as testscript
-// has it.
+// has it, or the same without the race detector, which makes a command several
+// times as slow and as large. What the commands share is files, which it does
+// not see; goroutines are its matter in the tests of the packages.
 func canaryctl(t *testing.T) string {
 	t.Helper()
 	path, err := exec.LookPath("canaryctl")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return path
+	if !raceDetector {
+		return path
+	}
+	plain := filepath.Join(filepath.Dir(path), "plain", "canaryctl")
+	if err := buildPlain(plain); err != nil {
+		t.Fatal(err)
+	}
+	return plain
+}
+
+var plainOnce sync.Once
+
+// buildPlain builds this test binary once more, without the race detector.
+func buildPlain(path string) (err error) {
+	plainOnce.Do(func() {
+		var out []byte
+		if out, err = exec.Command("go", "test", "-c", "-o", path, ".").CombinedOutput(); err != nil {
+			err = fmt.Errorf("build the command: %w: %s", err, out)
+		}
+	})
+	return err
 }
 
 // wait returns the exit code.

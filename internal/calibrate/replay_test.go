@@ -668,7 +668,7 @@ func TestReplayRefuses(t *testing.T) {
 		{"nothing", nil, usual, "less than a day"},
 		{"23 hours", good[:23*60], usual, "less than a day"},
 		{"a window of 90 seconds", change(func(ws []release.Window) { ws[5].Span = 90 * time.Second; ws[6].T = ws[6].T.Add(30 * time.Second) }), usual, "00:05:00Z is 90 seconds long"},
-		{"a window without length", change(func(ws []release.Window) { ws[7].Span = 0 }), usual, "00:07:00Z is 0 minutes long"},
+		{"a window without length", change(func(ws []release.Window) { ws[7].Span = 0 }), usual, "00:07:00Z is 0 seconds long"},
 		{"an overlap", change(func(ws []release.Window) { ws[6].T = ws[5].T }), usual, "begins before the one before it ends"},
 		{"blocks of 7 hours", good, ReplayOptions{Block: 7 * time.Hour, GridStep: -1}, "do not fill a day"},
 		{"a step that is none", good, ReplayOptions{GridStep: 5}, "step 6"},
