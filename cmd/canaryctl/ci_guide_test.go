@@ -291,6 +291,7 @@ func (f *forge) github(dir string, job *githubJob, event string, needs map[strin
 			f.t.Fatalf("step %s: condition %q is not one that this test knows", s.Name, s.If)
 		}
 		if !goes || s.Run == "" {
+			known["steps."+s.ID+".outcome"] = "skipped"
 			continue
 		}
 		output := filepath.Join(f.t.TempDir(), "output")
@@ -312,6 +313,10 @@ func (f *forge) github(dir string, job *githubJob, event string, needs map[strin
 		r.log[s.Name] = out
 		for name, value := range outputsIn(output) {
 			known["steps."+s.ID+".outputs."+name] = value
+		}
+		known["steps."+s.ID+".outcome"] = map[bool]string{true: "success", false: "failure"}[code == 0]
+		if signal != nil {
+			known["steps."+s.ID+".outcome"] = "cancelled"
 		}
 		if code != 0 && !s.Continue && !r.failed {
 			r.failed, r.code = true, code
@@ -454,8 +459,48 @@ func TestGitHubMergeStartsAndTheNextLookHolds(t *testing.T) {
 	// a merge while it is under way does not push it on
 	r = f.github(f.machine(), promote, "push", nil, nil)
 	f.want(r, true, 8, map[string]string{"exit_code": "", "step": ""})
-	f.wantText("start", r.log["start"], "the release is at step 1, not 0: nothing was done")
+	f.wantText("start", r.log["start"], "the release is at step 1, not 0: nothing was done", "(?m)^::error::a release is under way")
+	f.wantText("judge", r.log["judge"], "a step before promote has failed")
 	f.wantWeight(0.01)
+}
+
+// TestGitHubTheNextRelease: a merge that comes too early fails and says why; the
+// workflow of the guide makes room for it.
+func TestGitHubTheNextRelease(t *testing.T) {
+	needBash(t)
+	promote, _ := githubJobs(t)
+	var w struct{ Jobs map[string]*githubJob }
+	parseYAML(t, guideBlocks(t)[".github/workflows/canary-room.yml"], &w)
+	room := w.Jobs["room"]
+	if room == nil {
+		t.Fatal("the guide has no workflow that makes room")
+	}
+	f := newForge(t, "0")
+	f.edit(`, approval\]`, "]")
+	f.want(f.github(f.machine(), promote, "push", nil, nil), false, 0, map[string]string{"step": "2"})
+	for range 3 {
+		f.want(f.github(f.machine(), promote, "schedule", nil, nil), false, 0, nil)
+	}
+	f.wantWeight(1)
+	was := f.config
+	f.edit(`"42"`, `"43"`)
+	f.edit(`"41"`, `"42"`)
+	next := f.config
+	r := f.github(f.machine(), promote, "push", nil, nil)
+	f.want(r, true, 7, nil)
+	f.wantText("start", r.log["start"], "the target holds 100 % and no release has put it there", "(?m)^::error::the last release holds the weight")
+	f.wantWeight(1)
+
+	f.config = was
+	r = f.github(f.machine(), room, "workflow_dispatch", nil, nil)
+	f.want(r, false, 0, nil)
+	f.wantWeight(0)
+	f.want(f.github(f.machine(), promote, "schedule", nil, nil), true, 5, nil)
+	f.config = next
+	r = f.github(f.machine(), promote, "push", nil, nil)
+	f.want(r, false, 0, map[string]string{"step": "2"})
+	f.wantText("start", r.log["start"], "(?m)^::notice title=canaryctl order-service::start: release starts at step 1 of 4")
+	f.wantWeight(0.1)
 }
 
 func TestGitHubScheduleAdvancesAndAPersonApproves(t *testing.T) {

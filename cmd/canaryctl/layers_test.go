@@ -18,7 +18,7 @@ const module = "github.com/canaryctl/canaryctl/"
 // packages before it. Packages that nothing has filled yet keep their place.
 var layers = []string{
 	"release", "splice", "diag", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow",
-	"diagnose", "batch", "config", "trace", "scenario", "report", "source", "target", "journal", "state", "notify",
+	"diagnose", "batch", "config", "trace", "scenario", "report", "envsecret", "webclient", "program", "source", "target", "journal", "state", "notify",
 	"probe", "metrics", "ci", "driver", "configapi", "proxy", "tui", "cli", "servertest",
 }
 

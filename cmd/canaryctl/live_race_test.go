@@ -83,8 +83,10 @@ func TestPromoteAndApproveBesideARun(t *testing.T) {
 	s := newScene(t, strings.Replace(liveConfig, "{ pct: 0.10, min_hold_min: 0.002 }", "{ pct: 0.10, min_hold_min: 0.002, gate: [time, metric, approval] }", 1))
 	run := s.start("run", "-o", "json")
 	eventually(t, "started", func() bool { return s.readBack(0.01) })
-	if a := s.want(8, "run"); !strings.Contains(a.err, "another canaryctl run drives this release") {
-		t.Errorf("a second run: %s", a)
+	s.do("pause") // another holds the lock in between; it is not the one that runs
+	s.want(0, "resume")
+	if a := s.want(8, "run"); !strings.Contains(a.err, "another canaryctl run drives this release: ") || !strings.Contains(a.err, fmt.Sprintf(", process %d, since ", run.cmd.Process.Pid)) {
+		t.Errorf("a second run does not name the first, process %d: %s", run.cmd.Process.Pid, a)
 	}
 	s.append(traffic{windows: 6})
 	for end := time.Now().Add(10 * time.Second); !s.readBack(0.1) && time.Now().Before(end); {

@@ -80,6 +80,22 @@ func Idle(l *Limits, st *State, now time.Time) (release.Event, bool) {
 // the lag is over, not when the window is first seen. Stable's part of a
 // concurrent control is taken anew with it.
 func Amend(l *Limits, st *State, w *release.Window) bool {
+	x := st.amendable(l, w)
+	if x == nil {
+		return false
+	}
+	x.SolveCounts = SolveCountsOf(w)
+	return true
+}
+
+// Amends reports whether [Amend] would change anything.
+func Amends(l *Limits, st *State, w *release.Window) bool {
+	x := st.amendable(l, w)
+	return x != nil && x.SolveCounts != SolveCountsOf(w)
+}
+
+// amendable returns what is kept of a window whose labels have not been judged.
+func (st *State) amendable(l *Limits, w *release.Window) *sample {
 	s, t := &st.spans, w.T.UnixNano()
 	first := s.lo
 	if st.Phase == release.HalfOpen {
@@ -87,11 +103,10 @@ func Amend(l *Limits, st *State, w *release.Window) bool {
 	}
 	for seq := s.hi - 1; seq >= first && s.at(seq).T > s.at(s.hi-1).T-int64(l.LabelLag); seq-- {
 		if x := s.at(seq); x.T == t {
-			x.SolveCounts = SolveCountsOf(w)
-			return true
+			return x
 		}
 	}
-	return false
+	return nil
 }
 
 // Clear takes a lock away and starts over CLOSED with no evidence and no

@@ -103,12 +103,17 @@ func (app *App) warn(format string, args ...any) {
 // tell writes a line of the conversation. What would steer the terminal, as
 // file names may, is shown as U+FFFD.
 func (app *App) tell(text string) {
-	fmt.Fprintf(app.Stderr, "canaryctl: %s\n", strings.Map(func(r rune) rune {
+	fmt.Fprintf(app.Stderr, "canaryctl: %s\n", harmless(text))
+}
+
+// harmless shows what would steer the terminal as U+FFFD.
+func harmless(text string) string {
+	return strings.Map(func(r rune) rune {
 		if unicode.IsControl(r) && r != '\n' && r != '\t' {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, text))
+	}, text)
 }
 
 // wantOutput checks -o against the formats that a command has; the first is

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -30,7 +29,8 @@ func newHistoryCmd(app *App) *cobra.Command {
 		Use:   "history",
 		Short: "Show what was decided and done, or prove it",
 		Long: "history prints the journal of a release, a line for each change, command, write, record, message and hook; with --all the\n" +
-			"holds as well. -o json prints the journal's own lines.",
+			"holds as well. -o json prints the journal's own lines, byte for byte; --all -o json is the whole journal, of which each line's sum\n" +
+			"is the SHA-256 of what stands before ,\"sum\": and prev the sum of the line before.",
 		Example: "  canaryctl history\n" +
 			"  canaryctl history --last 20 -o json\n" +
 			"  canaryctl history verify",
@@ -80,7 +80,8 @@ func runHistory(ctx context.Context, app *App, o historyOptions) error {
 		return err
 	}
 	p := historyPrinter{out: app.Stdout, json: format == "json", all: o.All, last: o.Last}
-	err = journal.Read(ctx, dir.Journal(), journal.Head{}, func(e *journal.Entry, _ journal.Head) error { return p.take(e) })
+	stayWithoutReader()
+	err = journal.Lines(ctx, dir.Journal(), journal.Head{}, func(e *journal.Entry, _ journal.Head, line []byte) error { return p.take(e, line) })
 	if errors.Is(err, fs.ErrNotExist) {
 		app.say("there is no release yet: %s does not exist", dir.Journal())
 		return nil
@@ -97,16 +98,12 @@ type historyPrinter struct {
 	kept []string
 }
 
-func (p *historyPrinter) take(e *journal.Entry) error {
+// take prints an entry; raw is its line of the journal, which JSON shows as it
+// stands, with its sum.
+func (p *historyPrinter) take(e *journal.Entry, raw []byte) error {
 	line := historyLine(e, p.all)
-	if p.json {
-		b, err := json.Marshal(e)
-		if err != nil {
-			return err
-		}
-		if line != "" {
-			line = string(b)
-		}
+	if p.json && line != "" {
+		line = string(raw)
 	}
 	if line == "" {
 		return nil
@@ -156,13 +153,15 @@ func historyLine(e *journal.Entry, all bool) string {
 		text = delivery("hook "+e.Hooked.Hook, e.Hooked.OK, e.Hooked.GivenUp, e.Hooked.Try, e.Hooked.Error)
 	case journal.Adopt:
 		text = "took over the state that the target keeps"
+	case journal.Moved:
+		text = "the target is " + e.Target + " now"
 	case journal.Note:
 		text = e.Note
 	}
 	if text == "" {
 		return ""
 	}
-	return fmt.Sprintf("%6d  %s  %-8s %s", e.N, e.T.UTC().Format(time.RFC3339), e.Kind, strings.ReplaceAll(text, "\n", " "))
+	return fmt.Sprintf("%6d  %s  %-8s %s", e.N, e.T.UTC().Format(time.RFC3339), e.Kind, strings.ReplaceAll(harmless(text), "\n", " "))
 }
 
 func decideLine(d *journal.Decided, all bool) string {
@@ -183,6 +182,8 @@ func decideLine(d *journal.Decided, all bool) string {
 func writeLine(w *journal.Wrote) string {
 	what := w.To.String()
 	switch {
+	case w.Begun != nil:
+		return "the exchange of the two versions is asked for"
 	case w.Exchange:
 		what = "the exchange of the two versions"
 	case w.Move == release.Hold:
@@ -195,7 +196,11 @@ func writeLine(w *journal.Wrote) string {
 		}
 		return text
 	}
-	return fmt.Sprintf("%s NOT read back after %d tries: %s", what, w.Tries, w.Error)
+	text := fmt.Sprintf("%s NOT read back after %d tries: %s", what, w.Tries, w.Error)
+	if w.GivenUp {
+		text += "; given up"
+	}
+	return text
 }
 
 func recordLine(r *journal.Rollback) string {
@@ -214,6 +219,8 @@ func delivery(what string, ok, givenUp bool, tries int, err string) string {
 		return what
 	case givenUp:
 		return fmt.Sprintf("%s: given up after %d tries: %s", what, tries, err)
+	case tries == 0:
+		return what + ": not tried: " + err
 	}
 	return fmt.Sprintf("%s: try %d failed: %s", what, tries, err)
 }
@@ -244,7 +251,7 @@ func runVerify(ctx context.Context, app *App) error {
 		return err
 	}
 	v, bad := driver.Verify(ctx, dir, service)
-	if bad != nil && !damaged(bad) {
+	if bad != nil && !driver.Damaged(bad) {
 		return failure(bad)
 	}
 	if format == "json" {

@@ -13,7 +13,6 @@ import (
 	"github.com/canaryctl/canaryctl/internal/ci"
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/driver"
-	"github.com/canaryctl/canaryctl/internal/journal"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/notify"
 	"github.com/canaryctl/canaryctl/internal/source"
@@ -35,15 +34,22 @@ type live struct {
 
 // needs says what a command cannot do without.
 type needs struct {
-	source bool
+	source bool // it looks at traffic
+	reads  bool // it changes nothing, on disk neither, and tells nobody
+	// all: it starts nothing that it could not tell of. Other commands must not be
+	// kept from a rollback by a variable that only the pipeline has: what cannot
+	// be opened is left to a canaryctl that has it.
+	all bool
 }
 
 // live wires a command that moves a release.
 func (app *App) live(command string, n needs) (*live, error) {
-	// A reader that goes away must not end a command between a write and its
-	// read-back. Caught and not ignored: hooks and programs would inherit that.
-	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	cfg, err := app.loadConfig()
+	stayWithoutReader() // not to be ended between a write and its read-back
+	load := app.loadConfig
+	if command == rollbackCommand {
+		load = app.rollbackConfig
+	}
+	cfg, err := load()
 	if err != nil {
 		return nil, err
 	}
@@ -56,16 +62,18 @@ func (app *App) live(command string, n needs) (*live, error) {
 			return nil, err
 		}
 	}
-	if l.dir, err = state.Open(cfg.State.Dir, cfg.TargetService); err != nil {
-		return nil, usage(err, "state.dir must be a directory that can be written")
-	}
-	channels, hooks, err := app.channels(cfg)
-	if err != nil {
-		return nil, err
-	}
 	o := driver.Options{
-		Config: cfg, Target: l.target, Dir: l.dir, Channels: channels, Hooks: hooks, Now: time.Now, Wait: driver.Sleep,
-		Who: state.Holder{PID: os.Getpid(), Who: l.who(), Command: command}, Program: version(), Say: app.say,
+		Config: cfg, Target: l.target, Now: time.Now, Wait: driver.Sleep, Who: l.holder(), Program: version(), Say: app.say,
+	}
+	if l.dir = state.At(cfg.State.Dir, cfg.TargetService); !n.reads {
+		if l.dir, err = app.openState(cfg, command); err != nil {
+			return nil, err
+		}
+	}
+	if o.Dir = l.dir; !n.reads || n.all {
+		if o.Channels, o.Hooks, err = app.channels(cfg, n.all); err != nil {
+			return nil, err
+		}
 	}
 	if l.source != nil {
 		o.Source = l.source
@@ -76,6 +84,38 @@ func (app *App) live(command string, n needs) (*live, error) {
 	l.driver = driver.New(o)
 	return l, nil
 }
+
+// rollbackCommand is the command that nothing may keep from its work.
+const rollbackCommand = "rollback"
+
+// openState opens the release's directory. A rollback that cannot have it goes
+// on in an empty one: it takes the weight to 0, and nobody will find its record
+// where it belongs.
+func (app *App) openState(cfg *config.Config, command string) (*state.Dir, error) {
+	dir, err := state.Open(cfg.State.Dir, cfg.TargetService)
+	if err == nil || command != rollbackCommand {
+		return dir, usageIf(err, "state.dir must be a directory that can be written")
+	}
+	aside, tempErr := os.MkdirTemp("", "canaryctl-rollback-")
+	if tempErr != nil {
+		return nil, usage(err, "state.dir must be a directory that can be written")
+	}
+	app.warn("%v; the record of this rollback is in %s: give rollback again when state.dir can be written", err, aside)
+	return state.Open(aside, cfg.TargetService)
+}
+
+// usageIf is [usage] of an error that may be none.
+func usageIf(err error, hint string) error {
+	if err == nil {
+		return nil
+	}
+	return usage(err, hint)
+}
+
+// stayWithoutReader makes the going away of whoever reads the output an error
+// of the next line instead of the end of the process. The signal is caught and
+// not ignored: hooks and programs would inherit that.
+func stayWithoutReader() { signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) }
 
 // target opens where weights are written.
 func (app *App) target(cfg *config.Config) (target.Target, error) {
@@ -115,26 +155,37 @@ func slowMS(cfg *config.Config) float64 {
 }
 
 // channels opens what is told and what is done after a rollback, before any
-// weight is moved: a variable that is unset is said now.
-func (app *App) channels(cfg *config.Config) ([]notify.Channel, []notify.Hook, error) {
+// weight is moved. With all, a variable that is unset is an error; else it is
+// said, and something stands in for what cannot be opened.
+func (app *App) channels(cfg *config.Config, all bool) (channels []notify.Channel, hooks []notify.Hook, err error) {
 	o := notify.Options{Getenv: app.Getenv, Now: time.Now}
-	var channels []notify.Channel
-	var hooks []notify.Hook
+	failed := func(err error) error {
+		if err == nil || all {
+			return err
+		}
+		app.warn("%v; it is left to a canaryctl that can", err)
+		return nil
+	}
 	for i, c := range cfg.Notify {
-		channel, err := notify.New(c, i, o)
-		if err != nil {
+		channel, err := notify.NewOrAbsent(c, i, o)
+		if err := failed(err); err != nil {
 			return nil, nil, usage(fmt.Errorf("notify[%d]: %w", i, err), hintOf(err))
 		}
 		channels = append(channels, channel)
 	}
 	for i, h := range cfg.Hooks {
-		hook, err := notify.NewHook(h, i, o)
-		if err != nil {
+		hook, err := notify.NewHookOrAbsent(h, i, o)
+		if err := failed(err); err != nil {
 			return nil, nil, usage(fmt.Errorf("hooks.on_rollback[%d]: %w", i, err), hintOf(err))
 		}
 		hooks = append(hooks, hook)
 	}
 	return channels, hooks, nil
+}
+
+// holder is this process, as whoever looks at the release's locks is told of it.
+func (l *live) holder() state.Holder {
+	return state.Holder{PID: os.Getpid(), Who: l.who(), Command: l.command}
 }
 
 // who is the person, or the CI's actor, that gives a command.
@@ -194,7 +245,7 @@ func failure(err error) error {
 	if busy || lost || conflict {
 		return &Error{Code: ExitConflict, Err: err, Hint: "look with canaryctl status, and run the command again"}
 	}
-	if damaged(err) {
+	if driver.Damaged(err) {
 		return &Error{Code: ExitFailed, Err: err, Hint: "canaryctl history verify names the line; canaryctl rollback works all the same and keeps the damaged files aside"}
 	}
 	for _, refusal := range []error{
@@ -206,13 +257,4 @@ func failure(err error) error {
 		}
 	}
 	return &Error{Code: ExitFailed, Err: err, Hint: hintOf(err)}
-}
-
-// damaged reports whether the journal, or what it leads to, is not what was
-// written.
-func damaged(err error) bool {
-	_, corrupt := errors.AsType[*journal.CorruptError](err)
-	_, mismatch := errors.AsType[*driver.MismatchError](err)
-	_, cut := errors.AsType[*driver.CutError](err)
-	return corrupt || mismatch || cut
 }

@@ -34,7 +34,8 @@ func newPreflightCmd(app *App) *cobra.Command {
 		Use:   "preflight",
 		Short: "Try everything that a release needs once, before it starts",
 		Long: "preflight reads the target and checks that it can hold every step's weight exactly, reads the source once for each arm,\n" +
-			"writes and locks the state's directory, and sends a test message on every channel. It moves no weight and runs no hook.\n" +
+			"writes and locks the state's directory, and sends a test message on every channel. With on_complete: swap it reads the\n" +
+			"two versions and says whether they can be exchanged. It moves no weight and runs no hook.\n" +
 			"With --probe it sends one minimal chat completion to each version and explains what the usual failures mean.\n" +
 			"Exit code 0 if all of it answered, 9 if only the source did not, else 1.",
 		Example: "  canaryctl preflight\n" +
@@ -53,6 +54,7 @@ func newPreflightCmd(app *App) *cobra.Command {
 type check struct {
 	Name string `json:"name"`
 	OK   bool   `json:"ok"`
+	Warn bool   `json:"warn,omitempty"` // it is no failure, and should be looked at
 	Said string `json:"said"`
 	Fix  string `json:"fix,omitempty"`
 }
@@ -153,6 +155,22 @@ func (p *preflight) target(ctx context.Context) {
 	if err == nil {
 		p.adopted(r)
 	}
+	if p.cfg.OnComplete == config.SwapVersions {
+		p.swap(ctx, t)
+	}
+}
+
+// swap reads the two versions that on_complete: swap is to exchange: a document
+// that holds none would be found out only when the release is complete.
+func (p *preflight) swap(ctx context.Context, t target.Target) {
+	const name = "on_complete: swap"
+	s, ok := t.(driver.Swapper)
+	if !ok {
+		p.add(name, "", usage(fmt.Errorf("%s holds no versions that could be exchanged", t), "write on_complete: keep"))
+		return
+	}
+	v, err := s.Versions(ctx)
+	p.add(name, fmt.Sprintf("the document's versions can be exchanged: stable %.12s, canary %.12s", v.Stable, v.Canary), err)
 }
 
 // adopted says what a first promote would make of the weight that is there.
@@ -178,7 +196,12 @@ func (p *preflight) source(ctx context.Context) {
 	if err != nil {
 		return
 	}
-	p.r.Checks[len(p.r.Checks)-1].Said = armsSeen(s, b)
+	said, seen := armsSeen(s, b)
+	last := &p.r.Checks[len(p.r.Checks)-1]
+	last.Said = said
+	if !seen {
+		last.Warn, last.Fix = true, "as it should be while there is no traffic; else look at the source's path or address, at map, arms or queries, and at its clock"
+	}
 	for _, n := range b.Notes {
 		p.app.say("%s", n)
 	}
@@ -187,13 +210,16 @@ func (p *preflight) source(ctx context.Context) {
 // preflightWindows is how far back preflight looks.
 const preflightWindows = 15
 
-// armsSeen says what a batch holds of each arm.
-func armsSeen(s source.Source, b source.Batch) string {
+// armsSeen says what a batch holds of each arm, and whether that is any request.
+func armsSeen(s source.Source, b source.Batch) (said string, seen bool) {
 	requests, windows := map[release.Arm]int64{}, map[release.Arm]int{}
 	for i := range b.Windows {
 		w := &b.Windows[i]
 		requests[w.Arm] += w.Total
 		windows[w.Arm]++
+	}
+	if len(b.Windows) == 0 {
+		return fmt.Sprintf("%s: no windows yet, of neither arm in the last %d: is the path or the mapping right?", s, preflightWindows), false
 	}
 	text := fmt.Sprintf("%s, last %d windows:", s, preflightWindows)
 	for i, arm := range []release.Arm{release.Stable, release.Canary} {
@@ -206,7 +232,7 @@ func armsSeen(s source.Source, b source.Batch) string {
 		}
 		text += fmt.Sprintf(" %s %d requests", arm, requests[arm])
 	}
-	return text
+	return text, requests[release.Stable]+requests[release.Canary] > 0
 }
 
 // state writes and locks the state's directory, and checks the journal's end.
@@ -234,7 +260,7 @@ func (p *preflight) state(ctx context.Context) {
 
 // channels sends a test message on every channel.
 func (p *preflight) channels(ctx context.Context) {
-	channels, hooks, err := p.app.channels(p.cfg)
+	channels, hooks, err := p.app.channels(p.cfg, true)
 	if err != nil {
 		p.add("notify", "", err)
 		return
@@ -287,8 +313,11 @@ func (p *preflight) print(out io.Writer, format string) error {
 	var b strings.Builder
 	for _, c := range p.r.Checks {
 		mark := "ok    "
-		if !c.OK {
+		switch {
+		case !c.OK:
 			mark = "FAILED"
+		case c.Warn:
+			mark = "warn  "
 		}
 		fmt.Fprintf(&b, "%s  %s: %s\n", mark, c.Name, c.Said)
 		if c.Fix != "" {

@@ -76,7 +76,7 @@ func runPromote(ctx context.Context, app *App, o promoteOptions) error {
 	if o.Timeout < 0 || o.Timeout > 0 && !o.Wait {
 		return usage(errors.New("--timeout goes with --wait and is not negative"), "")
 	}
-	l, err := app.live("promote", needs{source: true})
+	l, err := app.live("promote", needs{source: true, all: true, reads: o.DryRun})
 	if err != nil {
 		return err
 	}
@@ -87,18 +87,19 @@ func runPromote(ctx context.Context, app *App, o promoteOptions) error {
 		return usage(fmt.Errorf("--expect-step %d: the ladder has steps 1 to %d, and 0 is not started", o.ExpectStep, n), "")
 	}
 	if o.expects {
-		if err := l.expect(ctx, o.ExpectStep); err != nil {
-			return err
-		}
+		l.driver.Expect(o.ExpectStep)
 	}
 	if o.Restart && !o.DryRun {
+		if err := l.driver.Expected(ctx); err != nil {
+			return stepFailure(err)
+		}
 		if err := l.restart(ctx, o.Reason); err != nil {
 			return err
 		}
 	}
 	res, err := l.promote(ctx, o)
 	if err != nil {
-		return failure(err)
+		return stepFailure(err)
 	}
 	code := exitOf[res.Status]
 	if code == ExitHeld && o.AllowHold {
@@ -152,37 +153,33 @@ func (l *live) swapped(ctx context.Context, res *driver.Result, warn error) (*dr
 	if warn != nil {
 		l.app.warn("%v", warn)
 	}
-	if res.Release.Ladder.Stage != ladder.Completed || res.Release.Ladder.Weight.IsZero() {
+	r := res.Release
+	begun := r.Exchange != nil && !r.Exchange.Done // and gone on with by every look
+	if r.Ladder.Stage != ladder.Completed || r.Ladder.Weight.IsZero() || begun {
 		return res, nil
 	}
 	return res, l.driver.Swap(ctx)
 }
 
-// expect refuses to go on unless the release is at a step.
-func (l *live) expect(ctx context.Context, want int) error {
-	r, err := l.driver.Where(ctx)
-	if err != nil {
-		return failure(err)
+// stepFailure is failure for a release that may be at another step.
+func stepFailure(err error) error {
+	if e, other := errors.AsType[*driver.StepError](err); other {
+		return &Error{Code: ExitConflict, Err: e, Hint: "canaryctl status says where it stands"}
 	}
-	at := 0
-	if r.Ladder.Stage != ladder.NotStarted && r.Candidate == l.driver.Plan().Candidate {
-		at = r.Ladder.Step + 1
-	}
-	if at != want {
-		return &Error{Code: ExitConflict, Err: fmt.Errorf("the release is at step %d, not %d: nothing was done", at, want), Hint: "canaryctl status says where it stands"}
-	}
-	return nil
+	return failure(err)
 }
 
 // restart gives up the unfinished release of another candidate, if there is
-// one: its weight goes to 0 first.
+// one: its weight goes to 0 first. A complete one is not unfinished: all
+// traffic is on it, and nothing but a rollback takes it away.
 func (l *live) restart(ctx context.Context, reason string) error {
 	r, err := l.driver.Where(ctx)
 	if err != nil {
 		return failure(err)
 	}
 	ours := r.Candidate != "" && r.Candidate == l.driver.Plan().Candidate
-	if r.Ladder.Stage == ladder.NotStarted || ours {
+	complete := r.Ladder.Stage == ladder.Completed && r.Ladder.Breaker.Phase == release.Closed
+	if r.Ladder.Stage == ladder.NotStarted || ours || complete {
 		return nil // a pipeline that always says --restart goes on with its own
 	}
 	if !r.Ladder.Weight.IsZero() || r.Ladder.Pending.Move != release.Hold {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/driver"
 	"github.com/canaryctl/canaryctl/internal/metrics"
+	"github.com/canaryctl/canaryctl/internal/state"
 )
 
 // runOptions are the flags of run.
@@ -50,19 +51,21 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 	if err != nil {
 		return err
 	}
-	l, err := app.live("run", needs{source: true})
+	l, err := app.live("run", needs{source: true, all: true})
 	if err != nil {
 		return err
 	}
 	if err := l.somethingNew(); err != nil {
 		return err
 	}
-	release, alone, err := l.dir.Driving()
+	who := l.holder()
+	who.Since = time.Now().UTC()
+	release, alone, err := l.dir.Driving(who)
 	if err != nil {
 		return failure(err)
 	}
 	if !alone {
-		return &Error{Code: ExitConflict, Err: fmt.Errorf("another canaryctl run drives this release: %s", l.dir.Holder().Who), Hint: "look at it with canaryctl status"}
+		return &Error{Code: ExitConflict, Err: anotherRuns(l.dir.Runner()), Hint: "look at it with canaryctl status"}
 	}
 	defer release() //nolint:errcheck // the process's end releases it as well
 	if o.Restart {
@@ -79,6 +82,14 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 		defer stop()
 	}
 	return r.loop(ctx)
+}
+
+// anotherRuns names the one that does.
+func anotherRuns(by state.Holder) error {
+	if by.PID == 0 {
+		return errors.New("another canaryctl run drives this release")
+	}
+	return fmt.Errorf("another canaryctl run drives this release: %s, process %d, since %s", by.Who, by.PID, by.Since.UTC().Format(time.RFC3339))
 }
 
 // running is a loop under way.
@@ -177,5 +188,8 @@ func (r *running) listen(address string) (stop func(), err error) {
 		}
 	}()
 	r.l.app.say("metrics at http://%s/metrics", l.Addr())
+	if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
+		r.l.app.warn("--metrics %s answers everybody who can reach it, without a token: let a firewall or a proxy stand before it", address)
+	}
 	return func() { server.Close() }, nil //nolint:errcheck // nothing is lost with it
 }

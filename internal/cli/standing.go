@@ -62,6 +62,7 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 		Left: o.LeftS, Held: o.HeldS, Hold: o.HoldS, Overdue: o.Overdue, Next: driver.Next(o, r.ID()), Exit: int(code), DryRun: res.DryRun,
 		Exposure: release.Exposure{Requests: r.Exposure.Requests}, Notes: res.Notes,
 	}
+	l.inForce(s, res)
 	for i := range o.Verdicts {
 		s.Verdicts = append(s.Verdicts, verdictJSON(&o.Verdicts[i]))
 	}
@@ -69,7 +70,7 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 		s.Verdict = new(o.Verdict.String())
 	}
 	if o.Why == ladder.WhyDrift {
-		s.Reason = driftReason(r)
+		s.Reason = l.driftReason(r)
 	}
 	if r.Record != nil {
 		s.Rollback = r.Record
@@ -84,9 +85,33 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 	return s
 }
 
+// inForce puts what is so in the place of what was asked for: the weight as last
+// read back, the step that it is of, and for a rollback that was not read back
+// the command that goes on with it.
+func (l *live) inForce(s *report.Standing, res *driver.Result) {
+	if res.DryRun {
+		return
+	}
+	st := &res.Release.Ladder
+	s.Pct = st.Weight.Share()
+	if res.Wrote != nil && !res.Wrote.ReadBack {
+		s.Step = st.Step + 1
+	}
+	switch pending := st.Pending.Move; {
+	case pending == release.RollBackMove, pending == release.Lock:
+		s.Next = "canaryctl rollback"
+	case res.Status == driver.Incomplete:
+		s.Next = "canaryctl rollback, to have it finished and written down"
+	}
+}
+
 // driftReason says what the target holds, and who put it there if it can tell.
-func driftReason(r *driver.Release) string {
+func (l *live) driftReason(r *driver.Release) string {
 	text := "somebody else has moved the weight: the target holds " + r.Held.Weight.String() + ", last read back was " + r.Ladder.Weight.String()
+	if r.Ladder.Stage == ladder.NotStarted {
+		text = "the target holds " + r.Held.Weight.String() + " and no release has put it there: one starts from at most " +
+			l.driver.Plan().Steps[0].Weight.String() + ", the first step"
+	}
 	if r.MovedBy != "" {
 		text += "; last changed by " + r.MovedBy
 	}
@@ -151,7 +176,7 @@ func ciOutcome(s *report.Standing, res *driver.Result) ci.Outcome {
 		v := &s.Verdicts[i]
 		o.Verdicts = append(o.Verdicts, ci.Verdict{Signal: v.Signal, Verdict: v.Verdict, Value: v.Value, Limit: &v.Limit, Samples: &v.Samples, Needed: &v.Needed})
 	}
-	if rec := res.Release.Record; rec != nil && s.Exit != int(ExitOK) {
+	if rec := res.Release.Record; rec != nil && (res.Status == driver.RolledBack || res.Status == driver.Incomplete) {
 		x := &ci.Rollback{Time: rec.T, Signal: rec.By, Pct: rec.Share.Share(), Requests: &rec.Exposure.Requests, Locked: rec.Locked}
 		if rec.Finding != nil {
 			x.Signal, x.Value, x.Limit = rec.Signal.String(), &rec.Value, &rec.Limit

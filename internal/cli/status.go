@@ -34,7 +34,7 @@ func runStatus(ctx context.Context, app *App, o statusOptions) error {
 	if _, err := app.wantOutput("text", "json"); err != nil {
 		return err
 	}
-	l, err := app.live("status", needs{source: true})
+	l, err := app.live("status", needs{source: true, reads: true})
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -109,6 +110,17 @@ func (l *live) underWay(ctx context.Context) error {
 	return failure(err)
 }
 
+// wantValues refuses flags that were given and say nothing: in a pipeline an
+// unset variable would take the guard away without a word.
+func wantValues(cmd *cobra.Command, names ...string) error {
+	for _, name := range names {
+		if f := cmd.Flags().Lookup(name); f.Changed && (f.Value.String() == "" || f.Value.String() == "0") {
+			return usage(fmt.Errorf("--%s is given and says nothing", name), "is the variable behind it set?")
+		}
+	}
+	return nil
+}
+
 // approveOptions are the flags of approve.
 type approveOptions struct {
 	Release string
@@ -126,7 +138,12 @@ func newApproveCmd(app *App) *cobra.Command {
 			"approval_timeout_min. The next promote, or the running run, takes the step.",
 		Example: "  canaryctl approve --release 3f1c2ab90d11 --step 2 --reason \"transcripts read\"",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return runApprove(cmd.Context(), app, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := wantValues(cmd, "release", "step"); err != nil {
+				return err
+			}
+			return runApprove(cmd.Context(), app, o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Release, "release", "", "the `id` of the release, as the notification names it")
@@ -171,6 +188,8 @@ func newRollbackCmd(app *App) *cobra.Command {
 			"A damaged journal is put aside whole, beside the new one, and a disk that takes no more does not stop the weight either:\n" +
 			"what could not be written down is told, exit code 6, and the rollback may be given again to have it recorded. A write of\n" +
 			"somebody else's that is under way is waited for 15 seconds.\n\n" +
+			"Where a variable of notify or hooks is not set, as on a laptop, it goes on without: what was to be told or run waits for\n" +
+			"the next canaryctl that has it.\n\n" +
 			"After 100 % it needs no gates either. --to-release names the version that is to serve, by its digest as history shows\n" +
 			"it, and refuses if that is not the one that weight 0 returns to, or that a swap of the versions has replaced.\n\n" +
 			"--if-incomplete is for the last step of a pipeline that may have been broken off: it finishes a write or a rollback that\n" +
@@ -178,7 +197,12 @@ func newRollbackCmd(app *App) *cobra.Command {
 		Example: "  canaryctl rollback --reason \"customers report wrong totals\"\n" +
 			"  canaryctl rollback --if-incomplete        # if: always()",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return runRollback(cmd.Context(), app, o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := wantValues(cmd, "to-release"); err != nil {
+				return err
+			}
+			return runRollback(cmd.Context(), app, o)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Reason, "reason", "", "why, for the journal and the record")

@@ -99,7 +99,9 @@ func (t *Target) weightsOf() []weights {
 	case "haproxy":
 		return []weights{{path, t.Kind, t.HAProxy.Canary, t.HAProxy.Stable, Unit{Whole: t.HAProxy.Total}, "total"}}
 	case "unleash":
-		return []weights{{path, t.Kind, "", "", units["percent"], ""}}
+		// Its API takes decimals, but its clients count in 100 slots and leave
+		// off the rest; see internal/target.
+		return []weights{{path, t.Kind, "", "", Unit{Whole: 100}, ""}}
 	case "exec":
 		return []weights{{path, t.Kind, "", "", t.Exec.Unit, "unit"}}
 	}

@@ -14,9 +14,9 @@ var (
 	methodWords     = []string{"POST", "PUT", "PATCH", "DELETE", "GET"}
 	onCompleteWords = []string{string(KeepVersions), string(SwapVersions)}
 	eventWords      = []string{
-		"started", "advanced", "completed", "rolled_back", "locked", "rollback_incomplete", "probing", "recovered",
-		"awaiting_approval", "overdue", "drift", "share_mismatch", "source_lost", "source_back", "target_lost",
-		"paused", "resumed", "hook_failed",
+		"started", "advanced", "completed", "rolled_back", "locked", "lock_cleared", "rollback_incomplete", "probing", "recovered",
+		"awaiting_approval", "overdue", "drift", "drift_over", "share_mismatch", "share_ok", "source_lost", "source_back",
+		"target_lost", "target_back", "write_refused", "paused", "resumed", "hook_failed",
 	}
 )
 
@@ -152,7 +152,7 @@ func targetKeys() []key {
 			key{path: "total", kind: kindCount, def: "200", min: "1", max: "256", doc: "What the two servers' weights add up to. Every step's share must be a whole number of it."},
 			timeout("10", "Of one command, seconds."),
 		),
-		[]key{{path: "target.unleash", kind: kindMap, doc: "A flexibleRollout strategy of a feature flag in Unleash. It holds percent with 2 decimals."}},
+		[]key{{path: "target.unleash", kind: kindMap, doc: "A flexibleRollout strategy of a feature flag in Unleash. It holds whole percents."}},
 		at("target.unleash", slices.Concat(address("Unleash's address, without /api."), []key{
 			{path: "token_env", kind: kindText, form: envName, required: true, doc: "The environment variable that holds the token."},
 			{path: "project", kind: kindText, form: oneLine, def: "default", doc: "The project."},

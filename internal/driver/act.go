@@ -59,6 +59,9 @@ func (s *session) act(ctx context.Context, dec *ladder.Decision) (done bool, err
 	if err != nil {
 		return false, err
 	}
+	if moved := s.elsewhere(); moved != nil { // weight 0 there is not weight 0 where the canary is
+		done, a.lastErr = false, moved
+	}
 	w := a.wrote(done)
 	s.wrote = w
 	if appendErr := s.append(&journal.Entry{Kind: journal.Write, Wrote: w}); appendErr != nil {
@@ -66,6 +69,7 @@ func (s *session) act(ctx context.Context, dec *ladder.Decision) (done bool, err
 			return false, appendErr
 		}
 		s.err = errors.Join(s.err, appendErr)
+		s.rel.wrote(&journal.Entry{Kind: journal.Write, T: s.d.now(), Wrote: w})
 	}
 	if s.overtaken = a.overtook; s.overtaken {
 		return false, nil
@@ -270,8 +274,8 @@ func (a *attempt) over(ctx context.Context) bool {
 
 func (a *attempt) wrote(done bool) *journal.Wrote {
 	w := &journal.Wrote{
-		Move: a.dec.Move, To: a.change.To, Key: a.change.Key, ReadBack: done, Tries: a.tries, Conflict: a.conflict && !done,
-		Held: journal.Observed{Weight: a.was.Weight, At: a.s.sight.readAt, Known: a.known},
+		Move: a.dec.Move, To: a.change.To, Key: a.change.Key, Target: a.s.d.o.Target.String(), ReadBack: done, Tries: a.tries, Conflict: a.conflict && !done,
+		Held: journal.Observed{Weight: a.was.Weight, At: a.s.sight.readAt, Known: a.known}, Kept: a.known && a.s.rel.kept(a.was.State),
 	}
 	if done {
 		w.At = a.s.sight.readAt

@@ -16,14 +16,6 @@ func TestAClockThatJumpsBackTakesNoStepTooEarly(t *testing.T) {
 	for name, reach := range map[string]func(w *world){
 		"just started": func(w *world) { w.promote() },
 		"in a hold":    func(w *world) { w.promote(); w.pass(6) },
-		"cooling down": func(w *world) {
-			w.promote()
-			w.pass(3)
-			w.source.violations = 4
-			w.pass(1)
-			w.source.violations = 0
-			w.wantWeight(0)
-		},
 		"probing": func(w *world) {
 			w.promote()
 			w.source.violations = 4
@@ -59,6 +51,24 @@ func TestAClockThatJumpsBackTakesNoStepTooEarly(t *testing.T) {
 			w.verify()
 		})
 	}
+}
+
+// TestACooldownLastsAsLongAfterAClockWasSetBack by an hour, and no longer.
+func TestACooldownLastsAsLongAfterAClockWasSetBack(t *testing.T) {
+	w := newWorld(t)
+	w.promote()
+	w.pass(3)
+	w.source.violations = 4
+	w.pass(1)
+	w.source.violations = 0
+	w.now = w.now.Add(-time.Hour)
+	for range 6 {
+		w.pass(1)
+		w.wantWeight(0)
+	}
+	w.pass(2)
+	w.wantWeight(1)
+	w.verify()
 }
 
 func TestAClockThatJumpsBackStopsNoRollback(t *testing.T) {

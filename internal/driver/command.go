@@ -21,7 +21,7 @@ var ErrNothing = errors.New("nothing to roll back: the weight was read as 0, and
 // [Driver.RollBack]. The target is written only where it keeps the release's
 // state.
 func (d *Driver) Command(ctx context.Context, c ladder.Command) (*Result, error) {
-	s, err := d.session(ctx, false)
+	s, err := d.session(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +65,14 @@ func (s *session) commandOnce(ctx context.Context, c ladder.Command) error {
 	if err := s.prepare(ctx); err != nil {
 		return err
 	}
-	if _, err := s.commanded(c, nil); err != nil {
+	moved := false
+	if c.Verb == ladder.DoAcceptConfig {
+		var err error
+		if moved, err = s.acceptTarget(); err != nil {
+			return err
+		}
+	}
+	if _, err := s.commanded(c); err != nil && !(moved && errors.Is(err, ladder.ErrConfigIsSame)) {
 		return err
 	}
 	return s.publish(ctx)
@@ -81,7 +88,7 @@ func (s *session) read(ctx context.Context) {
 
 // commanded writes a person's word down and lets it take effect. A rollback
 // takes effect even if it cannot be written down.
-func (s *session) commanded(c ladder.Command, x *journal.Exchanged) (ladder.Decision, error) {
+func (s *session) commanded(c ladder.Command) (ladder.Decision, error) {
 	c.At = s.d.now()
 	if c.By == "" {
 		c.By = s.d.o.Who.Who
@@ -95,9 +102,12 @@ func (s *session) commanded(c ladder.Command, x *journal.Exchanged) (ladder.Deci
 	if err != nil {
 		return dec, err
 	}
-	line := &journal.Entry{Kind: journal.Command, Command: &journal.Commanded{Command: c, Config: s.d.conf, Outcome: out, Exchange: x}}
+	line := &journal.Entry{Kind: journal.Command, Command: &journal.Commanded{Command: c, Config: s.d.conf, Outcome: out}}
 	if line.Command.State, err = stateDigest(st); err != nil {
 		return dec, err
+	}
+	if c.Verb == ladder.DoRollBack && !s.rel.unfinished(was) {
+		s.closeRecord()
 	}
 	err = s.append(line)
 	if err != nil && c.Verb == ladder.DoRollBack && !isLost(err) {
@@ -185,7 +195,7 @@ func (s *session) rollBack(ctx context.Context, reason string) (*Result, error) 
 	if s.sight.targetErr == nil {
 		c.Weight = &s.sight.reading.Weight
 	}
-	dec, err := s.commanded(c, s.rel.reverse())
+	dec, err := s.commanded(c)
 	if errors.Is(err, ladder.ErrNotStarted) {
 		return s.nothing(ctx)
 	}
@@ -193,9 +203,6 @@ func (s *session) rollBack(ctx context.Context, reason string) (*Result, error) 
 		return nil, err
 	}
 	s.pick(&s.rel.Last)
-	if ok, err := s.goOn(ctx); err != nil || !ok {
-		return s.ended(ctx, err)
-	}
 	done, err := s.act(ctx, &dec)
 	if err == nil && done {
 		err = s.rounds(ctx)
@@ -223,31 +230,57 @@ func (s *session) nothing(ctx context.Context) (*Result, error) {
 		return nil, s.sight.targetErr
 	}
 	s.after(ctx)
-	s.told = &s.rel.Last
+	told := s.rel.Last
+	told.Move, told.Why, told.Reason, told.LeftS = release.Hold, ladder.WhyNone, ErrNothing.Error(), nil
+	s.told = &told
 	return s.result(), errors.Join(ErrNothing, s.save())
 }
 
 // openOrReplace opens the journal for a rollback. One that is damaged is put
-// aside whole, and a new one begun: a person wants the weight at 0 now.
+// aside whole, and a new one begun: a person wants the weight at 0 now. What
+// cannot be read or locked for another reason stays where it is, and the
+// rollback goes on with what can be read.
 func (s *session) openOrReplace(ctx context.Context) {
 	err := s.open(ctx)
 	if err == nil {
 		return
 	}
 	s.err = err
+	if Damaged(err) {
+		names, asideErr := s.replaceJournal(ctx)
+		s.err = errors.Join(s.err, asideErr)
+		if len(names) > 0 && asideErr == nil {
+			s.note(&journal.Entry{Kind: journal.Note, Note: fmt.Sprintf("the journal before this one is damaged (%v) and was put aside: %s", err, strings.Join(names, ", "))})
+			return
+		}
+	}
+	s.rel = s.d.salvage(ctx)
+	s.d.rel = s.rel
+	switch {
+	case s.log == nil:
+	case s.rel.Head == s.log.Head(): // it is whole, and has it all
+		s.d.o.Say("%v", err)
+		s.err = nil
+	default:
+		s.dropLog(err)
+	}
+}
+
+// replaceJournal puts the journal aside, if the release is still this call's,
+// and begins another.
+func (s *session) replaceJournal(ctx context.Context) (names []string, err error) {
+	s.dropLog(nil)
+	names, err = s.lease.SetAside(s.d.now())
+	if err != nil || len(names) == 0 {
+		return names, err
+	}
+	return names, s.open(ctx)
+}
+
+// dropLog goes on without a journal.
+func (s *session) dropLog(why error) {
 	if s.log != nil {
 		s.err = errors.Join(s.err, s.log.Close())
-		s.log = nil
 	}
-	s.rel = newRelease(s.d.o.Config.TargetService)
-	names, asideErr := s.lease.SetAside(s.d.now())
-	if asideErr != nil || len(names) == 0 {
-		s.err = errors.Join(s.err, asideErr)
-		return
-	}
-	if openErr := s.open(ctx); openErr != nil {
-		s.err = errors.Join(s.err, openErr)
-		return
-	}
-	s.note(&journal.Entry{Kind: journal.Note, Note: fmt.Sprintf("the journal before this one is damaged (%v) and was put aside: %s", err, strings.Join(names, ", "))})
+	s.log, s.noLog = nil, why
 }

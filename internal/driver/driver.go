@@ -70,6 +70,8 @@ type Driver struct {
 	conf  string // id of the configuration, as the journal calls it
 	plans map[string]*ladder.Plan
 	rel   *Release
+	away  map[string]bool // channels and hooks that cannot be used from here
+	want  *int            // step that the release must be at; see [Driver.Expect]
 }
 
 // New returns a driver.
@@ -77,8 +79,8 @@ func New(o Options) *Driver {
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
 	}
-	d := &Driver{o: o, plan: o.Config.LivePlan(), plans: map[string]*ladder.Plan{}}
-	d.conf = configID(o.Config)
+	d := &Driver{o: o, plan: o.Config.LivePlan(), plans: map[string]*ladder.Plan{}, away: map[string]bool{}}
+	d.conf = configID(o.Config, d.plan.Candidate)
 	d.plans[d.conf] = d.plan
 	return d
 }

@@ -53,6 +53,8 @@ func (r *Release) fold(e *journal.Entry, rules plans) error {
 		r.hooked(e)
 	case journal.Adopt:
 		err = r.adopt(e)
+	case journal.Moved:
+		r.Target = e.Target
 	case journal.Note:
 	default:
 		err = &MismatchError{Line: e.N, What: fmt.Sprintf("unknown kind %q: written by a newer canaryctl?", e.Kind)}
@@ -115,8 +117,8 @@ func apply(p *ladder.Plan, st *ladder.State, last *journal.Outcome, c ladder.Com
 		if c.Reason != "" {
 			out.Reason += ": " + c.Reason
 		}
-		if c.Verb == ladder.DoApprove || c.Verb == ladder.DoClearLock {
-			out.Move = release.Hold
+		if c.Verb != ladder.DoPause && c.Verb != ladder.DoSwap {
+			out.Why, out.Move = ladder.WhyNone, release.Hold // what held it was the person's to clear
 		}
 		if st.Paused || c.Verb == ladder.DoClearLock {
 			out.LeftS = nil

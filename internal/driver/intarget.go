@@ -63,7 +63,7 @@ func (r *Release) marked(e *journal.Entry) {
 // another machine needs to go on.
 func (r *Release) published() ([]byte, error) {
 	out := *r
-	out.Published, out.Writer = r.Published+1, r.self()
+	out.Published, out.Tried, out.Writer = r.number(), 0, r.self()
 	out.Head, out.Journal, out.Outbox, out.Offered = journal.Head{}, "", nil, ""
 	b, err := json.Marshal(&out)
 	if err != nil {
@@ -72,9 +72,23 @@ func (r *Release) published() ([]byte, error) {
 	return b, nil
 }
 
+// number is that of the next state that is given to the target.
+func (r *Release) number() int64 { return max(r.Published, r.Tried) + 1 }
+
+// kept reports whether a reading shows the state that was given to the target
+// last, before the line that says so.
+func (r *Release) kept(held []byte) bool {
+	if held == nil {
+		return false
+	}
+	in, err := parseState(held)
+	return err == nil && in.Published == r.number() && in.Writer == r.self()
+}
+
 // ahead returns the state that the target keeps if it is newer than r, else
 // nil. The target has the last word: of two states with the same number, both
-// written on top of the one before, it took the one that it keeps.
+// written on top of the one before, it took the one that it keeps. What this
+// directory gave it and did not read back has nothing new for it.
 func (d *Driver) ahead(r *Release, held []byte) (*Release, error) {
 	if held == nil || d.o.Target == nil || !d.o.Target.KeepsState() {
 		return nil, nil
@@ -86,7 +100,8 @@ func (d *Driver) ahead(r *Release, held []byte) (*Release, error) {
 	if err != nil {
 		return nil, &StateError{Target: d.o.Target.String(), Err: err}
 	}
-	if in.Published < r.Published || in.Published == r.Published && in.Writer == r.Writer {
+	own := in.Writer == r.self() && in.Published <= r.Tried
+	if own || in.Published < r.Published || in.Published == r.Published && in.Writer == r.Writer {
 		return nil, nil
 	}
 	return in, nil
@@ -118,6 +133,11 @@ func (r *Release) adopt(e *journal.Entry) error {
 		return fmt.Errorf("the state that was taken over from the target: %w", err)
 	}
 	in.Head, in.Journal, in.Config, in.Outbox = r.Head, r.Journal, r.Config, r.Outbox
+	in.Tried = r.Tried
+	in.Messages, in.Asked = max(in.Messages, r.Messages), max(in.Asked, r.Asked)
+	if in.Digest, err = stateDigest(&in.Ladder); err != nil {
+		return err
+	}
 	*r = *in
 	return nil
 }
@@ -226,6 +246,9 @@ func (s *session) publish(ctx context.Context) error {
 		Move: "state", Reason: s.rel.Last.Reason, Token: s.lease.Token(), Evidence: s.rel.Head.Sum,
 		Key: s.rel.ID() + "/state/" + short(s.rel.Head.Sum),
 	}
+	if err := s.lease.Check(); err != nil {
+		return err
+	}
 	err = t.Write(ctx, s.sight.reading, c)
 	done := s.keeps(ctx, b, err == nil)
 	if done {
@@ -233,7 +256,7 @@ func (s *session) publish(ctx context.Context) error {
 	} else if err == nil {
 		err = fmt.Errorf("%s said that it took the release's state and does not show it", t)
 	}
-	w := &journal.Wrote{Move: release.Hold, To: c.To, Key: c.Key, ReadBack: done, Tries: 1, Held: s.held()}
+	w := &journal.Wrote{Move: release.Hold, To: c.To, Key: c.Key, ReadBack: done, Kept: done, Tries: 1, Held: s.held()}
 	if done {
 		w.At = s.sight.readAt
 	} else {

@@ -28,42 +28,107 @@ func (e *CutError) Error() string {
 	return fmt.Sprintf("%s ends before line %d, which the saved state stands at: lines were taken away", e.Path, e.Want)
 }
 
-// configID names a configuration text.
-func configID(c *config.Config) string {
-	sum := sha256.Sum256(c.Masked())
-	return hex.EncodeToString(sum[:8])
+// configID names a configuration: its text without secrets, and both versions
+// with them. A key that is replaced by another makes another candidate.
+func configID(c *config.Config, candidate string) string {
+	h := sha256.New()
+	h.Write(c.Masked())
+	fmt.Fprintf(h, "\n%s\n%s\n", candidate, c.Versions.Stable.Digest())
+	return hex.EncodeToString(h.Sum(nil)[:8])
 }
 
 // Load returns where the release in a directory stands: the saved state and
 // the lines that came after it. It writes nothing and needs no lock.
 func Load(ctx context.Context, dir *state.Dir, service string) (*Release, error) {
-	d := &Driver{o: Options{Dir: dir}, plans: map[string]*ladder.Plan{}}
-	d.o.Config = &config.Config{TargetService: service}
-	return d.load(ctx)
+	return reader(dir, service).load(ctx)
 }
 
-// load brings the release up to the journal's end.
+// reader is a driver that reads one directory and nothing else.
+func reader(dir *state.Dir, service string) *Driver {
+	return &Driver{o: Options{Dir: dir, Config: &config.Config{TargetService: service}}, plans: map[string]*ladder.Plan{}}
+}
+
+// load brings the release up to the journal's end. A saved state that is not as
+// it was saved is formed anew from the journal, which has it all.
 func (d *Driver) load(ctx context.Context) (*Release, error) {
-	r := newRelease(d.o.Config.TargetService)
 	b, err := d.o.Dir.Load()
 	if err != nil {
 		return nil, fmt.Errorf("read the release's state: %w", err)
 	}
-	if b != nil && json.Unmarshal(b, r) != nil {
-		r = newRelease(d.o.Config.TargetService) // the journal has it all
+	r, whole := d.parse(b)
+	if err := d.reaches(r.Head); err != nil {
+		return r, err
+	}
+	if !whole {
+		r = newRelease(d.o.Config.TargetService)
+		r.rebuilt = true
 	}
 	return r, d.catchUp(ctx, r)
+}
+
+// parse reads a saved state; whole is false if it is not what was saved, as far
+// as that can be seen.
+func (d *Driver) parse(saved []byte) (r *Release, whole bool) {
+	r = newRelease(d.o.Config.TargetService)
+	if saved == nil {
+		return r, true
+	}
+	if json.Unmarshal(saved, r) != nil {
+		return newRelease(d.o.Config.TargetService), false
+	}
+	if r.Digest == "" {
+		return r, true
+	}
+	digest, err := stateDigest(&r.Ladder)
+	return r, err == nil && digest == r.Digest
+}
+
+// salvage is the best that can be read of a release: what the journal's lines
+// come to, or the saved state where that stands behind more lines, or nothing.
+func (d *Driver) salvage(ctx context.Context) *Release {
+	fresh := newRelease(d.o.Config.TargetService)
+	b, err := d.o.Dir.Load()
+	if err != nil {
+		b = nil
+	}
+	saved, whole := d.parse(b)
+	if !whole {
+		saved = fresh
+	}
+	r := newRelease(d.o.Config.TargetService)
+	if d.catchUp(ctx, r) == nil && r.Head.N >= saved.Head.N {
+		return r
+	}
+	return saved
+}
+
+// reaches checks that the journal goes as far as a place, and has there the
+// line that it names.
+func (d *Driver) reaches(head journal.Head) error {
+	path := d.o.Dir.Journal()
+	if info, err := os.Stat(path); err == nil && info.Size() < head.Size || errors.Is(err, fs.ErrNotExist) && head.N > 0 {
+		return &CutError{Path: path, Want: head.N}
+	}
+	return journal.Check(path, head)
+}
+
+// sayRebuilt says that the saved state was another than was saved, and saves
+// the one that the journal leads to.
+func (s *session) sayRebuilt() {
+	const what = "the saved state was damaged or changed by another hand: it was formed anew from the journal"
+	s.d.o.Say("%s", what)
+	err := s.append(&journal.Entry{Kind: journal.Note, Note: what})
+	if err == nil {
+		err = s.save()
+	}
+	if err != nil {
+		s.d.o.Say("%v", err) // the journal has it all: the release goes on
+	}
 }
 
 // catchUp folds the lines that are behind the release's head.
 func (d *Driver) catchUp(ctx context.Context, r *Release) error {
 	path := d.o.Dir.Journal()
-	if info, err := os.Stat(path); err == nil && info.Size() < r.Head.Size || errors.Is(err, fs.ErrNotExist) && r.Head.N > 0 {
-		return &CutError{Path: path, Want: r.Head.N}
-	}
-	if err := journal.Check(path, r.Head); err != nil {
-		return err
-	}
 	rules := func(id string) (*ladder.Plan, error) { return d.planOf(ctx, id) }
 	err := journal.Read(ctx, path, r.Head, func(e *journal.Entry, at journal.Head) error {
 		if e.Kind == journal.Config {

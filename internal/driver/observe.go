@@ -55,11 +55,25 @@ const lookBack = 3
 // shown yet, what may have come late, and what is young enough for its labels
 // still to come. Before a release there is nothing to judge.
 func (d *Driver) from(r *Release, now time.Time) time.Time {
-	from := r.Until
+	from := d.shownUntil(r, now)
 	if from.IsZero() {
 		from = now.Add(-d.o.Source.Settle() - d.o.Source.Span()).Truncate(d.o.Source.Span())
 	}
 	return from.Add(-max(labelLag(d.plan), lookBack*d.o.Source.Span()))
+}
+
+// shownUntil is where the windows end that the ladder has been shown. A clock
+// that was ahead leaves that in the future: then it is where the ladder has come
+// to, or no later than now.
+func (d *Driver) shownUntil(r *Release, now time.Time) time.Time {
+	if d.o.Source == nil || !r.Until.After(now) {
+		return r.Until
+	}
+	latest := now.Add(-d.o.Source.Settle()).Truncate(d.o.Source.Span())
+	if seen := r.Ladder.Seen; !seen.IsZero() && seen.Before(latest) {
+		return seen
+	}
+	return latest
 }
 
 func labelLag(p *ladder.Plan) time.Duration {
@@ -85,7 +99,7 @@ func (e *StaleError) Error() string {
 
 func (d *Driver) stale(r *Release, newest, now time.Time) error {
 	limit := d.o.Config.Source.Stale
-	if newest.Before(r.Newest) {
+	if newest.Before(r.Newest) && !r.Newest.After(now) {
 		newest = r.Newest
 	}
 	if limit == 0 || newest.IsZero() || now.Sub(newest) <= limit {
@@ -111,21 +125,72 @@ func finite(windows []release.Window) []release.Window {
 	return out
 }
 
+// mostShown bounds the windows of each arm that one decision is shown, so that
+// a line of the journal stays short after a long outage: the rest is shown to
+// the next decision of the same call.
+const mostShown = 2000
+
 // evidence is what of a sight the ladder has not folded: the canary's windows
-// behind the last one it has seen, those whose labels may have come in since,
-// and stable's of the same time.
-func (s *sight) evidence(st *ladder.State, until time.Time, lag time.Duration) ladder.Evidence {
+// behind the last one it has seen, those whose labels have come in since, and
+// stable's of the same time. Windows that end after now have no business here:
+// their clock is ahead.
+func (s *sight) evidence(p *ladder.Plan, st *ladder.State, until, now time.Time, most int) ladder.Evidence {
 	ev := ladder.Evidence{
 		SourceFailed: s.sourceErr != nil, Unasked: s.unasked,
 		Observed: ladder.Observed{Weight: s.reading.Weight, At: s.readAt, Known: s.targetErr == nil},
 	}
+	var canary, stable []release.Window
 	for _, w := range s.batch.Windows {
 		switch {
-		case w.Arm == release.Canary && (st.Seen.IsZero() || w.T.After(st.Seen) || lag > 0 && w.T.After(st.Seen.Add(-lag))):
-			ev.Windows = append(ev.Windows, w)
-		case w.Arm == release.Stable && !w.T.Before(until.Add(-lookBack*w.Span)) && (st.Seen.IsZero() || w.T.After(st.Seen)):
-			ev.Stable = append(ev.Stable, w)
+		case w.End().After(now):
+		case w.Arm == release.Canary:
+			canary = append(canary, w)
+		case w.Arm == release.Stable:
+			stable = append(stable, w)
 		}
 	}
+	folded := func(w *release.Window) bool { return !st.Seen.IsZero() && !w.T.After(st.Seen) }
+	late := func(w *release.Window) bool { return w.T.Before(until.Add(-lookBack * w.Span)) }
+	for i := range canary {
+		if w := &canary[i]; folded(w) && st.News(p, w, stable) || !folded(w) && !late(w) {
+			ev.Windows = append(ev.Windows, *w)
+		}
+	}
+	if ev.More = len(ev.Windows) > most; ev.More {
+		ev.Windows = ev.Windows[:most]
+	}
+	for i := range stable {
+		w := &stable[i]
+		fresh := !folded(w) && !late(w) && !(ev.More && !w.T.Before(ev.Windows[most-1].End()))
+		if fresh || besides(w, ev.Windows) {
+			ev.Stable = append(ev.Stable, *w)
+		}
+	}
+	shorten(&ev, most)
 	return ev
+}
+
+// besides reports whether a window of stable ran beside one of the canary's.
+func besides(w *release.Window, canary []release.Window) bool {
+	i, found := slices.BinarySearchFunc(canary, w.T, func(c release.Window, t time.Time) int { return c.T.Compare(t) })
+	return found || i > 0 && w.T.Before(canary[i-1].End())
+}
+
+// shorten cuts evidence off where stable has too many windows, or leaves the
+// oldest of them out where the canary has none before that.
+func shorten(ev *ladder.Evidence, most int) {
+	if len(ev.Stable) <= most {
+		return
+	}
+	end := ev.Stable[most-1].End()
+	n := len(ev.Windows)
+	for n > 0 && ev.Windows[n-1].End().After(end) {
+		n--
+	}
+	if n == 0 {
+		ev.Stable = ev.Stable[len(ev.Stable)-most:]
+		return
+	}
+	ev.More = ev.More || n < len(ev.Windows)
+	ev.Windows, ev.Stable = ev.Windows[:n], ev.Stable[:most]
 }

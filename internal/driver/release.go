@@ -21,9 +21,12 @@ type Release struct {
 	Schema  int          `json:"schema"` // 1
 	Service string       `json:"service"`
 	Head    journal.Head `json:"journal"` // the last line in it
-	// Published counts the writes to the target, which carry this state where
-	// the target keeps it: of two states the one with more is the newer.
+	// Published is the number of this state in a target that keeps it, as it was
+	// last read there: of two states the one with more is the newer. Tried is the
+	// highest number that this directory has given one, which may never have
+	// arrived; no two of its states have the same.
 	Published int64  `json:"published"`
+	Tried     int64  `json:"tried,omitempty"`
 	Writer    string `json:"writer,omitempty"`  // Journal of the directory that published it
 	Journal   string `json:"chain,omitempty"`   // sum of the journal's first line: tells this directory from others
 	Offered   string `json:"offered,omitempty"` // what the target was last given to keep, and did not show
@@ -32,13 +35,17 @@ type Release struct {
 	Candidate string       `json:"release"`
 	Stable    string       `json:"stable"` // digest of versions.stable
 	Ladder    ladder.State `json:"ladder"`
+	// Digest is of Ladder, as the last line that changed it has it: a saved state
+	// that was damaged or edited is found by it.
+	Digest string `json:"ladder_digest,omitempty"`
 
 	Last   journal.Outcome `json:"last"` // the newest decision or command
 	LastAt time.Time       `json:"last_at,omitzero"`
 	Until  time.Time       `json:"until,omitzero"`  // windows before it have been shown to the ladder
 	Newest time.Time       `json:"newest,omitzero"` // end of the newest window with requests
 
-	Held        journal.Observed `json:"held"` // the target's weight as last read
+	Target      string           `json:"target,omitempty"` // where a weight was read back last
+	Held        journal.Observed `json:"held"`             // the target's weight as last read
 	SourceError string           `json:"source_error,omitempty"`
 	TargetError string           `json:"target_error,omitempty"`
 	MovedBy     string           `json:"moved_by,omitempty"`
@@ -47,10 +54,29 @@ type Release struct {
 	Exposure Exposure          `json:"exposure"`
 	Record   *journal.Rollback `json:"record,omitempty"`  // the newest rollback
 	Written  bool              `json:"written,omitempty"` // Record is in the journal as far as it is known
+	Refused  *Refused          `json:"refused,omitempty"` // the step forward that was given up last
 
 	Standing []notify.Event `json:"standing,omitempty"` // what has been told and still is so
 	Outbox   []Letter       `json:"outbox,omitempty"`
-	Counts   Counts         `json:"counts"`
+	// Messages and Asked number the messages and the rollbacks of the release for
+	// their keys. They travel with the state: another machine goes on counting.
+	Messages int64  `json:"messages"`
+	Asked    int64  `json:"rollbacks_asked"`
+	Counts   Counts `json:"counts"`
+
+	rebuilt bool // from the journal, because the saved state was not what was saved
+}
+
+// Refused is a step forward that the target did not take.
+type Refused struct {
+	Move  release.Move   `json:"move"`
+	To    release.Weight `json:"to"`
+	Times int            `json:"times"` // in a row
+}
+
+// is reports whether a decision asks for the same step again.
+func (x *Refused) is(move release.Move, to release.Weight) bool {
+	return x != nil && x.Move == move && x.To.Same(to)
 }
 
 // Exposure is what the canary has served in the present attempt.
@@ -62,14 +88,16 @@ type Exposure struct {
 
 // Letter is a message that has not been delivered everywhere.
 type Letter struct {
-	Message notify.Message  `json:"message"`
-	Done    map[string]bool `json:"done,omitempty"` // by channel: delivered, or given up
-	Tries   map[string]int  `json:"tries,omitempty"`
+	Message notify.Message       `json:"message"`
+	Done    map[string]bool      `json:"done,omitempty"` // by channel: delivered, or given up
+	Tries   map[string]int       `json:"tries,omitempty"`
+	Next    map[string]time.Time `json:"next,omitempty"` // by channel: not to be tried before
 }
 
 // Counts are what metrics tell.
 type Counts struct {
-	Decisions   map[string]int64 `json:"decisions,omitempty"` // by move
+	Decisions   map[string]int64 `json:"decisions,omitempty"` // by move; a step that the target refuses again and again is one
+	Repeated    int64            `json:"repeated,omitempty"`  // steps that were asked for again after a refusal
 	Trips       map[string]int64 `json:"trips,omitempty"`     // by signal
 	Rollbacks   int64            `json:"rollbacks"`
 	SourceErr   int64            `json:"source_errors"`
@@ -131,14 +159,14 @@ func (b *before) confirmed(o journal.Observed) bool {
 // r.Ladder, which is st now.
 func (r *Release) decided(e *journal.Entry, d *ladder.Decision, was before, st *ladder.State) {
 	in := e.Decided
-	r.Ladder, r.Last, r.LastAt, r.Config = *st, in.Outcome, in.Now, in.Config
+	r.Ladder, r.Last, r.LastAt, r.Config, r.Digest = *st, in.Outcome, in.Now, in.Config, in.State
 	r.named()
 	r.SourceError, r.TargetError, r.MovedBy = in.SourceError, in.TargetError, in.MovedBy
 	if in.Observed.Known {
 		r.Held = in.Observed
 	}
-	if in.Newest.After(r.Newest) {
-		r.Newest = in.Newest
+	if in.Newest.After(r.Newest) || r.Newest.After(in.Now) && !in.Newest.IsZero() {
+		r.Newest = in.Newest // of a clock that was ahead nothing is kept
 	}
 	r.count(in, d)
 	r.expose(in.Canary, was.seen)
@@ -155,8 +183,10 @@ func (r *Release) decided(e *journal.Entry, d *ladder.Decision, was before, st *
 	if d.Write && !d.Again && isRollback(d.Move) {
 		r.open(e, d, was)
 	}
-	r.stand(e, d)
-	if quiet(d) && in.Until.After(r.Until) {
+	if !in.More {
+		r.stand(e, d, isRollback(was.pending.Move) && was.confirmed(in.Observed))
+	}
+	if quiet(d) && (in.Until.After(r.Until) || r.Until.After(in.Now) && !in.Until.IsZero()) {
 		r.Until = in.Until
 	}
 }
@@ -168,7 +198,7 @@ func (r *Release) named() {
 		return
 	}
 	r.Candidate = r.Ladder.Candidate
-	if r.Exchange != nil && r.Exchange.Done {
+	if !r.Exchange.returning() {
 		r.Exchange = nil
 	}
 }
@@ -181,13 +211,12 @@ func quiet(d *ladder.Decision) bool {
 func isRollback(m release.Move) bool { return m == release.RollBackMove || m == release.Lock }
 
 func (r *Release) count(in *journal.Decided, d *ladder.Decision) {
-	add := func(m *map[string]int64, key string) {
-		if *m == nil {
-			*m = map[string]int64{}
-		}
-		(*m)[key]++
-	}
-	if !d.Again {
+	add := func(m *map[string]int64, key string) { put(m, key, (*m)[key]+1) }
+	switch {
+	case d.Again:
+	case r.Refused.is(d.Move, d.Weight):
+		r.Counts.Repeated++
+	default:
 		add(&r.Counts.Decisions, d.Move.String())
 	}
 	if d.Happened && d.Event.To == release.Open {
@@ -221,6 +250,7 @@ func (r *Release) expose(windows []journal.Window, seen time.Time) {
 // confirm takes note that a write was read back.
 func (r *Release) confirm(e *journal.Entry, was before) {
 	at := e.Decided.Observed.At
+	r.taken()
 	switch was.pending.Move {
 	case release.Start:
 		r.Exposure = Exposure{From: at}
@@ -235,8 +265,15 @@ func (r *Release) confirm(e *journal.Entry, was before) {
 	}
 }
 
+// taken takes note that the target took a write of the weight.
+func (r *Release) taken() {
+	r.Refused = nil
+	r.fall(notify.WriteRefused)
+}
+
 func (r *Release) rolledBack(e *journal.Entry, was before, at time.Time) {
 	r.Exposure.To = at
+	r.fall(notify.Incomplete) // a later look may be the one that reads it back
 	r.Counts.Rollbacks++
 	if r.Record != nil && r.Record.ReadBack.IsZero() {
 		r.Record.ReadBack, r.Record.Exposure.Requests, r.Written = at, r.Exposure.Requests, false
@@ -258,12 +295,14 @@ func (r *Release) open(e *journal.Entry, d *ladder.Decision, was before) {
 		rec.From, rec.To = d.Event.First, d.Event.Last
 	}
 	r.Record, r.Written = rec, false
+	r.turnBack()
 }
 
 func (r *Release) newRecord(e *journal.Entry, share release.Weight) *journal.Rollback {
+	r.Asked++
 	return &journal.Rollback{
-		Key: r.ID() + "/" + strconv.Itoa(r.Ladder.Attempt) + "/rollback/" + strconv.FormatInt(e.N, 10), AskedAt: e.T,
-		Service: r.Service, Release: r.Candidate, Stable: r.Stable, Config: r.Ladder.Digest, Share: share,
+		Key: r.ID() + "/" + strconv.Itoa(r.Ladder.Attempt) + "/rollback/" + strconv.FormatInt(r.Asked, 10), AskedAt: e.T,
+		Service: r.Service, Release: r.Candidate, Stable: r.returns(), Config: r.Ladder.Digest, Share: share,
 		Exposure: release.Exposure{Requests: r.Exposure.Requests},
 	}
 }
@@ -271,74 +310,138 @@ func (r *Release) newRecord(e *journal.Entry, share release.Weight) *journal.Rol
 // commanded takes a person's word into the release.
 func (r *Release) commanded(e *journal.Entry, d *ladder.Decision, was before, st *ladder.State) {
 	c := e.Command
-	r.Ladder, r.Last, r.LastAt, r.Config = *st, c.Outcome, c.At, c.Config
+	r.Ladder, r.Last, r.LastAt, r.Config, r.Digest = *st, c.Outcome, c.At, c.Config, c.State
 	r.named()
-	r.exchanging(c)
 	switch c.Verb {
 	case ladder.DoRollBack:
-		rec := r.newRecord(e, was.weight)
-		rec.T, rec.Reason, rec.By, rec.Who, rec.Why = c.At, "rolled back by "+c.By, "person", c.By, c.Reason
-		if c.Reason != "" {
-			rec.Reason += ": " + c.Reason
+		if r.unfinished(was) {
+			r.finishedBy(c)
+		} else {
+			r.openFor(e, d, was)
 		}
-		rec.Step, rec.Attempt, rec.Locked = d.Step+1, d.Attempt, true
-		if c.Exchange != nil {
-			rec.Stable = r.Exchange.Replaced
-		}
-		r.Record, r.Written = rec, false
+		r.turnBack()
 	case ladder.DoPause:
 		r.tell(e, notify.Paused)
 	case ladder.DoResume:
 		r.tell(e, notify.Resumed)
+	case ladder.DoClearLock:
+		r.tell(e, notify.LockCleared)
 	case ladder.DoRestart:
 		r.Exposure = Exposure{}
+		r.taken()
+		r.Exchange = nil // whatever the versions are now
+	case ladder.DoSwap:
+		if r.Exchange != nil {
+			r.Exchange.Done = true
+		}
 	}
 	r.Standing = slices.DeleteFunc(r.Standing, func(x notify.Event) bool { return x == notify.Approval })
+}
+
+// unfinished reports whether a rollback was asked for and has not been read
+// back: what a person asks for now is the same one.
+func (r *Release) unfinished(was before) bool {
+	return isRollback(was.pending.Move) && r.Record != nil && r.Record.ReadBack.IsZero()
+}
+
+// finishedBy keeps the record of what made a rollback necessary, and adds who
+// wanted it finished.
+func (r *Release) finishedBy(c *journal.Commanded) {
+	if rec := r.Record; rec.Who == "" {
+		rec.Who, rec.Why = c.By, c.Reason
+	}
+	r.Record.Locked, r.Written = true, false
+}
+
+// openFor begins the record of a rollback that a person asked for.
+func (r *Release) openFor(e *journal.Entry, d *ladder.Decision, was before) {
+	c, rec := e.Command, r.newRecord(e, was.weight)
+	rec.T, rec.Reason, rec.By, rec.Who, rec.Why = c.At, "rolled back by "+c.By, "person", c.By, c.Reason
+	if c.Reason != "" {
+		rec.Reason += ": " + c.Reason
+	}
+	rec.Step, rec.Attempt, rec.Locked = d.Step+1, d.Attempt, true
+	r.Record, r.Written = rec, false
 }
 
 // wrote takes what came of a write into the release.
 func (r *Release) wrote(e *journal.Entry) {
 	w := e.Wrote
-	r.Published, r.Writer = r.Published+1, r.Journal
-	if w.Exchange && w.ReadBack && r.Exchange != nil {
-		r.Exchange.Done = true
+	if w.Exchange {
+		r.exchanged(e)
+	}
+	if w.Begun != nil {
+		return // nothing was written yet
+	}
+	r.Tried = r.number()
+	if w.Kept {
+		r.Published, r.Writer = r.Tried, r.Journal
 	}
 	if w.Held.Known {
 		r.Held = w.Held
 	}
+	if w.ReadBack && w.Target != "" {
+		r.Target = w.Target
+	}
 	if w.Abandoned {
-		ladder.Abandon(&r.Ladder)
+		r.refused(e)
 	}
 	if isRollback(w.Move) && !w.ReadBack {
 		r.rise(e, notify.Incomplete)
 	}
 	if w.ReadBack && w.Move != release.Hold {
 		r.fall(notify.Incomplete)
+		r.taken()
 	}
 }
 
-// stand tells of what holds for a while when it begins, and of the source when
-// it comes back.
-func (r *Release) stand(e *journal.Entry, d *ladder.Decision) {
+// refused gives a step forward up that the target did not take. The first time
+// is nobody's business: the next look asks again.
+func (r *Release) refused(e *journal.Entry) {
+	w := e.Wrote
+	ladder.Abandon(&r.Ladder)
+	r.Digest, _ = stateDigest(&r.Ladder) // plain fields; without it the saved state is taken as it is
+	if !r.Refused.is(w.Move, w.To) {
+		r.Refused = &Refused{Move: w.Move, To: w.To}
+	}
+	if r.Refused.Times++; r.Refused.Times > 1 && !w.Conflict {
+		r.rise(e, notify.WriteRefused)
+	}
+}
+
+// stand tells of what holds for a while when it begins and, where nothing else
+// that is told says so, as that it was rolled back, when it ends. Not being able
+// to see any more is no end.
+func (r *Release) stand(e *journal.Entry, d *ladder.Decision, rolledBack bool) {
+	in := e.Decided
+	over := r.Ladder.Stage != ladder.Climbing
 	for _, s := range []struct {
-		event notify.Event
-		is    bool
+		event   notify.Event
+		begins  bool
+		ends    bool
+		ended   notify.Event // "": silently
+		silence bool
 	}{
-		{notify.Approval, d.Why == ladder.WhyApproval},
-		{notify.Overdue, d.Overdue && (d.Move == release.Hold || d.Move == release.AwaitApproval)},
-		{notify.Drift, d.Why == ladder.WhyDrift},
-		{notify.Mismatch, d.Off && d.Why != ladder.WhyDrift},
-		{notify.SourceLost, e.Decided.SourceFailed && r.Ladder.Stage == ladder.Climbing},
-		{notify.TargetLost, !e.Decided.Observed.Known},
+		{event: notify.Approval, begins: d.Why == ladder.WhyApproval, ends: d.Why != ladder.WhyApproval},
+		{event: notify.Overdue, begins: isOverdue(d), ends: !isOverdue(d)},
+		{event: notify.Drift, begins: d.Why == ladder.WhyDrift, ended: notify.DriftOver, silence: rolledBack,
+			ends: d.Why != ladder.WhyDrift && in.Observed.Known && in.Observed.Weight.Same(r.Ladder.Weight)},
+		{event: notify.Mismatch, begins: d.Off && d.Why != ladder.WhyDrift, ends: !d.Off, ended: notify.ShareOK, silence: r.Ladder.Weight.IsZero()},
+		{event: notify.SourceLost, begins: in.SourceFailed && !in.Unasked && !over, ends: !in.Unasked && !in.SourceFailed || over,
+			ended: notify.SourceBack, silence: in.Unasked || in.SourceFailed},
+		{event: notify.TargetLost, begins: !in.Observed.Known, ends: in.Observed.Known, ended: notify.TargetBack, silence: rolledBack},
 	} {
 		switch {
-		case s.event == notify.SourceLost && e.Decided.Unasked:
-		case s.is:
+		case s.begins:
 			r.rise(e, s.event)
-		case r.fall(s.event) && s.event == notify.SourceLost:
-			r.tell(e, notify.SourceBack)
+		case s.ends && r.fall(s.event) && s.ended != "" && !s.silence:
+			r.tell(e, s.ended)
 		}
 	}
+}
+
+func isOverdue(d *ladder.Decision) bool {
+	return d.Overdue && (d.Move == release.Hold || d.Move == release.AwaitApproval)
 }
 
 func (r *Release) rise(e *journal.Entry, event notify.Event) {
@@ -364,17 +467,25 @@ func (r *Release) told(t *journal.Told) {
 		if l.Message.Key != t.Key {
 			continue
 		}
-		if l.Done == nil {
-			l.Done, l.Tries = map[string]bool{}, map[string]int{}
-		}
-		l.Tries[t.Channel] = t.Tries
-		if t.OK || t.GivenUp {
-			l.Done[t.Channel] = true
+		put(&l.Tries, t.Channel, t.Tries)
+		switch {
+		case t.OK || t.GivenUp:
+			put(&l.Done, t.Channel, true)
+			delete(l.Next, t.Channel)
+		case !t.NotBefore.IsZero():
+			put(&l.Next, t.Channel, t.NotBefore)
 		}
 		if t.GivenUp {
 			r.Counts.Undelivered++
 		}
 	}
+}
+
+func put[V any](m *map[string]V, key string, value V) {
+	if *m == nil {
+		*m = map[string]V{}
+	}
+	(*m)[key] = value
 }
 
 // hooked takes what came of a hook into the record.
@@ -406,7 +517,7 @@ func (r *Release) configured(c *journal.Configured) {
 // intent tells one intent to write from every other of the release: how many
 // decisions the release has had that were not repetitions.
 func (r *Release) intent() string {
-	var n int64
+	n := r.Counts.Repeated
 	for move, count := range r.Counts.Decisions {
 		if move != release.Hold.String() && move != release.AwaitApproval.String() {
 			n += count

@@ -31,9 +31,9 @@ func (d *Driver) Loop(ctx context.Context, each func(*Result, error)) (*Result, 
 		switch {
 		case isLost(err), err == nil && isLost(res.Err):
 			continue
-		case err == nil && Finished(res) && !d.awaitsRecord(res):
+		case err == nil && finished(res) && !d.awaitsRecord(res):
 			return res, nil
-		case err != nil && (first || damaged(err)):
+		case err != nil && (first || Damaged(err)):
 			return res, err
 		}
 		if err := d.o.Wait(ctx, d.untilNext(res)); err != nil {
@@ -52,21 +52,21 @@ func (d *Driver) awaitsRecord(res *Result) bool {
 	return d.now().Before(rec.ReadBack.Add(d.o.Source.Settle() + lookBack*d.o.Source.Span()))
 }
 
-// damaged reports whether an error says that the journal or the state is not
+// Damaged reports whether an error says that the journal or the state is not
 // what was written.
-func damaged(err error) bool {
+func Damaged(err error) bool {
 	_, corrupt := errors.AsType[*journal.CorruptError](err)
 	_, mismatch := errors.AsType[*MismatchError](err)
 	_, cut := errors.AsType[*CutError](err)
 	return corrupt || mismatch || cut
 }
 
-// soon is when a write that was not read back, or what is to be told, is tried
-// again.
+// soon is when a write that was not read back is tried again, and a hook at the
+// earliest.
 const soon = 5 * time.Second
 
 // untilNext is how long to wait for the next tick: until the next window is
-// settled.
+// settled, or a write or a hook is to be tried again.
 func (d *Driver) untilNext(res *Result) time.Duration {
 	span, settle := time.Minute, time.Duration(0)
 	if d.o.Source != nil {
@@ -75,57 +75,91 @@ func (d *Driver) untilNext(res *Result) time.Duration {
 	now := d.now()
 	next := now.Add(-settle).Truncate(span).Add(span + settle)
 	wait := next.Sub(now)
-	if res != nil && (res.Status == Incomplete || res.Release.Ladder.Pending.Move != release.Hold) {
+	if res != nil && (res.Status == Incomplete || res.Release.Last.Write && res.Release.Ladder.Pending.Move != release.Hold) {
 		wait = min(wait, soon)
+	}
+	if again, due := d.hooksDue(now); due && res != nil && res.Err == nil {
+		wait = min(wait, max(again, soon))
 	}
 	return wait
 }
 
-// Finished reports whether `run` has nothing left to do: the release is
+// finished reports whether `run` has nothing left to do: the release is
 // complete, or only a person can let it go on.
-func Finished(res *Result) bool {
+func finished(res *Result) bool {
 	r := res.Release
-	if res.Status == Incomplete || r.Ladder.Pending.Move != release.Hold {
+	if res.Status == Incomplete || r.Ladder.Pending.Move != release.Hold || r.Exchange.pending() {
 		return false
 	}
 	return r.Ladder.Stage == ladder.Completed && r.Ladder.Breaker.Phase == release.Closed || r.Ladder.Locked()
 }
 
-// Settle tries what is left to be told and to be run after a rollback, a few
-// times, for a command that ends after one tick.
+// settleTime is how long [Driver.Settle] tries.
+const settleTime = time.Minute
+
+// Settle tries what is left to be told and to be run after a rollback, for up to
+// a minute, for a command that ends after one tick. Whatever asks for more time
+// is left to the next call.
 func (d *Driver) Settle(ctx context.Context) error {
-	for try := range settleTries {
-		if d.rel == nil || !d.unsettled() {
+	end := d.now().Add(settleTime)
+	for first := true; d.rel != nil; first = false {
+		now := d.now()
+		wait, due := d.unsettled(now)
+		if !first {
+			wait = max(wait, time.Second)
+		}
+		if !due || now.Add(wait).After(end) {
 			return nil
 		}
-		if try > 0 && d.o.Wait(ctx, firstPause<<try) != nil {
+		if wait > 0 && d.o.Wait(ctx, wait) != nil {
 			return ctx.Err()
 		}
-		s, err := d.session(ctx, false)
-		if err != nil {
-			return err
-		}
-		s.sight = &sight{targetErr: ErrUnread}
-		if d.o.Target != nil && d.o.Target.KeepsState() {
-			s.read(ctx)
-		}
-		s.after(ctx)
-		if err := errors.Join(s.err, s.save(), s.close()); err != nil {
+		if err := d.settle(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-const settleTries = 4
+func (d *Driver) settle(ctx context.Context) error {
+	s, err := d.session(ctx)
+	if err != nil {
+		return err
+	}
+	s.sight = &sight{targetErr: ErrUnread}
+	if d.o.Target != nil && d.o.Target.KeepsState() {
+		s.read(ctx)
+	}
+	s.after(ctx)
+	return errors.Join(s.err, s.save(), s.close())
+}
 
-// unsettled reports whether a message or a hook is due.
-func (d *Driver) unsettled() bool {
-	s := &session{d: d, rel: d.rel}
-	for _, l := range d.rel.Outbox {
-		if !s.delivered(l) {
-			return true
+// unsettled is how long it is until a message or a hook is due; false: nothing
+// is left.
+func (d *Driver) unsettled(now time.Time) (wait time.Duration, due bool) {
+	wait, due = d.hooksDue(now)
+	for i := range d.rel.Outbox {
+		l := &d.rel.Outbox[i]
+		for _, c := range d.o.Channels {
+			if next := l.Next[c.String()].Sub(now); l.waitsFor(c) && !d.away[c.String()] && (!due || next < wait) {
+				wait, due = next, true
+			}
 		}
 	}
-	return len(s.pendingHooks()) > 0
+	return max(wait, 0), due
+}
+
+// hooksDue is how long it is until a hook is due; false: none is left.
+func (d *Driver) hooksDue(now time.Time) (wait time.Duration, due bool) {
+	if d.rel == nil {
+		return 0, false
+	}
+	s := &session{d: d, rel: d.rel}
+	for _, h := range s.pendingHooks() {
+		run, _ := lastRun(s.rel.Record, h)
+		if next := run.NotBefore.Sub(now); !d.away[h.String()] && (!due || next < wait) {
+			wait, due = next, true
+		}
+	}
+	return max(wait, 0), due
 }

@@ -16,8 +16,10 @@ import (
 )
 
 const (
-	// mostTries is how often a message is tried on a channel, once a tick.
-	mostTries = 10
+	// mostTries and leastTrying are how often, and for how long at least, a
+	// message is tried on a channel before it is given up.
+	mostTries   = 10
+	leastTrying = 10 * time.Minute
 	// mostLetters bounds what waits to be told; the oldest is given up.
 	mostLetters = 200
 	// tellTime bounds what a tick spends on messages: the next window comes.
@@ -32,15 +34,13 @@ func (r *Release) tell(e *journal.Entry, event notify.Event) {
 	o := &r.Last
 	m := notify.Message{
 		Schema: 1, Event: event, Time: e.T, Service: r.Service, Release: r.ID(), Attempt: r.Ladder.Attempt,
-		Step: o.Step, Steps: o.Steps, Pct: r.Ladder.Weight.Share(), Phase: r.Ladder.Breaker.Phase.String(), Reason: o.Reason,
+		Step: o.Step, Steps: o.Steps, Pct: r.Ladder.Weight.Share(), Phase: r.Ladder.Breaker.Phase.String(), Reason: o.Reason, RunURL: e.Run,
 	}
-	m.Key = fmt.Sprintf("%s/%d/%d/%s/%d", m.Release, m.Attempt, m.Step, event, e.N)
+	r.Messages++
+	m.Key = fmt.Sprintf("%s/%d/%d/%s/%d", m.Release, m.Attempt, m.Step, event, r.Messages)
 	m.Next = Next(o, m.Release)
 	r.word(e, &m)
 	r.Outbox = append(r.Outbox, Letter{Message: m})
-	if n := len(r.Outbox) - mostLetters; n > 0 {
-		r.Outbox = slices.Delete(r.Outbox, 0, n)
-	}
 }
 
 // word puts the sentence of a message right where the decision's own is about
@@ -59,7 +59,16 @@ func (r *Release) word(e *journal.Entry, m *notify.Message) {
 	case notify.Incomplete:
 		m.Reason = "the weight was not read back as 0: " + e.Wrote.Error
 		m.Next = "canaryctl rollback"
-	case notify.Mismatch:
+		if e.Wrote.Exchange {
+			m.Reason = "the version that was stable before the swap is not back: " + e.Wrote.Error
+		}
+		if e.Wrote.GivenUp {
+			m.Next = "a person puts the versions right; nothing else is tried"
+		}
+	case notify.WriteRefused:
+		m.Reason = fmt.Sprintf("the target does not take %s: %s", e.Wrote.To, e.Wrote.Error)
+		m.Next = "it is asked for again with each look; canaryctl rollback gives the release up"
+	case notify.Mismatch, notify.ShareOK:
 		m.Reason = fmt.Sprintf("the weight is %s, and the canary is seen to serve %s", r.Ladder.Weight, r.Last.Share)
 	case notify.SourceLost:
 		m.Reason = r.SourceError
@@ -67,13 +76,21 @@ func (r *Release) word(e *journal.Entry, m *notify.Message) {
 		m.Reason = r.TargetError
 	case notify.Drift:
 		m.Reason = fmt.Sprintf("the target holds %s, last read back was %s", r.Held.Weight, r.Ladder.Weight)
+		if r.Ladder.Stage == ladder.NotStarted {
+			m.Reason = fmt.Sprintf("the target holds %s before the release has started, which is more than the first step", r.Held.Weight)
+		}
 		if r.MovedBy != "" {
 			m.Reason += ": moved by " + r.MovedBy
 		}
+	case notify.DriftOver, notify.TargetBack:
+		m.Reason = fmt.Sprintf("the target holds %s, as was last read back", r.Held.Weight)
+		if !r.Held.Weight.Same(r.Ladder.Weight) {
+			m.Reason = fmt.Sprintf("the target answers again: it holds %s, last read back was %s", r.Held.Weight, r.Ladder.Weight)
+		}
 	case notify.HookFailed:
 		m.Reason = e.Hooked.Hook + ": " + e.Hooked.Error
-	case notify.Paused, notify.Resumed:
-		m.Reason = string(m.Event) + " by " + e.Command.By
+	case notify.Paused, notify.Resumed, notify.LockCleared:
+		m.Reason = done[e.Command.Verb] + " by " + e.Command.By
 		if e.Command.Reason != "" {
 			m.Reason += ": " + e.Command.Reason
 		}
@@ -84,14 +101,16 @@ func (r *Release) word(e *journal.Entry, m *notify.Message) {
 // for a person to give, verbatim.
 func Next(o *journal.Outcome, id string) string {
 	switch {
-	case o.Stage == ladder.NotStarted && o.Move == release.Hold && o.Why != ladder.WhyDrift && o.Why != ladder.WhyFrozen && o.Why != ladder.WhyUnread:
+	case o.Stage == ladder.NotStarted && o.Move == release.Hold && o.Why != ladder.WhyDrift && o.Why != ladder.WhyFrozen && o.Why != ladder.WhyUnread && o.Why != ladder.WhyConfigChanged:
 		return "canaryctl promote starts an attempt at step 1"
-	case o.Paused:
+	case o.Locked && o.Why == ladder.WhyDrift:
+		return "canaryctl rollback"
+	case o.Paused && !o.Locked:
 		return "canaryctl resume"
 	case o.Move == release.AwaitApproval:
 		return "canaryctl approve --release " + id + " --step " + strconv.Itoa(o.Step)
 	case isRollback(o.Move) && !o.Locked:
-		return "weight 0, then a cooldown and probes at the first step"
+		return "a cooldown, then probes at the first step"
 	case o.Locked:
 		return `canaryctl resume --clear-lock --reason "..."`
 	}
@@ -101,6 +120,9 @@ func Next(o *journal.Outcome, id string) string {
 	case ladder.WhyProbing:
 		return "a good round closes the breaker and starts the next attempt at step 1; a bad one locks"
 	case ladder.WhyDrift:
+		if o.Stage == ladder.NotStarted {
+			return "put the versions in order and the weight to 0: canaryctl rollback, or on_complete: swap before the next release"
+		}
 		return "put the weight back to what was last read back, or canaryctl rollback"
 	case ladder.WhyOtherCandidate:
 		return "finish or roll back that release, or canaryctl promote --restart"
@@ -150,6 +172,21 @@ func (s *session) keepRecord() {
 	s.note(&journal.Entry{Kind: journal.Record, Record: &kept})
 }
 
+// closeRecord writes down what is known of the newest rollback before another
+// takes its place. A journal that cannot be written to says so with the line
+// behind this one.
+func (s *session) closeRecord() {
+	rec := s.rel.Record
+	if rec == nil || rec.Final {
+		return
+	}
+	kept := *rec
+	kept.Final = !rec.ReadBack.IsZero() && len(s.pendingHooks()) == 0
+	if kept.Final || !s.rel.Written {
+		_ = s.append(&journal.Entry{Kind: journal.Record, Record: &kept})
+	}
+}
+
 // pendingHooks are the hooks that are still to be run for the newest rollback.
 func (s *session) pendingHooks() []notify.Hook {
 	rec := s.rel.Record
@@ -176,7 +213,10 @@ func lastRun(rec *journal.Rollback, h notify.Hook) (journal.Hooked, bool) {
 
 // runHooks tries each hook that is due once, all at the same time.
 func (s *session) runHooks(ctx context.Context) {
-	due := s.pendingHooks()
+	due := slices.DeleteFunc(s.pendingHooks(), func(h notify.Hook) bool {
+		run, _ := lastRun(s.rel.Record, h)
+		return run.NotBefore.After(s.d.now()) || s.d.away[h.String()]
+	})
 	if len(due) == 0 {
 		return
 	}
@@ -187,8 +227,16 @@ func (s *session) runHooks(ctx context.Context) {
 	for i, h := range due {
 		before, _ := lastRun(s.rel.Record, h)
 		line := &journal.Hooked{Key: s.rel.Record.Key, Hook: h.String(), Try: before.Try + 1, OK: results[i].err == nil}
-		if a := results[i]; a.err != nil {
+		switch a := results[i]; {
+		case a.untried():
+			line.Error, line.Try = a.err.Error(), before.Try
+			s.d.away[h.String()] = true
+			s.d.o.Say("%s was not run: %v", h, a.err)
+		case a.err != nil:
 			line.Error, line.GivenUp = a.err.Error(), line.Try >= h.Tries() || a.final()
+			if !line.GivenUp {
+				line.NotBefore = s.d.now().Add(notify.Pause(line.Try, a.err))
+			}
 		}
 		s.note(&journal.Entry{Kind: journal.Hook, Hooked: line})
 	}
@@ -226,6 +274,13 @@ func answerOf(ctx context.Context, err error) answer {
 // final reports whether no later try will do.
 func (a *answer) final() bool { return permanent(a.err) && !a.cutOff }
 
+// untried reports whether nothing was tried, because it cannot be from here: it
+// is left to another canaryctl.
+func (a *answer) untried() bool {
+	d, ok := errors.AsType[*notify.DeliveryError](a.err)
+	return ok && d.Untried
+}
+
 // each runs f for all items at the same time.
 func each[T, R any](items []T, f func(T) R) []R {
 	out := make([]R, len(items))
@@ -242,21 +297,22 @@ func each[T, R any](items []T, f func(T) R) []R {
 	return out
 }
 
-// deliver tries everything in the outbox once, each channel's messages in
-// order, the channels at the same time: one that does not answer keeps nothing
-// from the others, and what its time was too short for has not been tried.
+// deliver tries everything in the outbox that is due once, each channel's
+// messages in order, the channels at the same time: one that does not answer
+// keeps nothing from the others, and what its time was too short for has not
+// been tried.
 func (s *session) deliver(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), tellTime)
 	defer cancel()
-	for i := range s.rel.Outbox {
-		s.rel.Outbox[i].Message.RunURL = s.d.o.RunURL
-	}
+	s.drop()
+	now := s.d.now()
 	results := each(s.d.o.Channels, func(c notify.Channel) (out []answer) {
-		for i, l := range s.rel.Outbox {
+		for i := range s.rel.Outbox {
+			l := &s.rel.Outbox[i]
 			if ctx.Err() != nil {
 				break
 			}
-			if !c.Wants(l.Message.Event) || l.Done[c.String()] {
+			if !l.waitsFor(c) || l.Next[c.String()].After(now) || s.d.away[c.String()] {
 				continue
 			}
 			a := answerOf(ctx, c.Send(ctx, l.Message))
@@ -273,19 +329,49 @@ func (s *session) deliver(ctx context.Context) {
 	s.rel.Outbox = slices.DeleteFunc(s.rel.Outbox, s.delivered)
 }
 
+// drop gives the oldest messages up where too many wait.
+func (s *session) drop() {
+	s.rel.Outbox = slices.DeleteFunc(s.rel.Outbox, s.delivered)
+	for i := range max(len(s.rel.Outbox)-mostLetters, 0) {
+		l := &s.rel.Outbox[i]
+		for _, c := range s.d.o.Channels {
+			if !l.waitsFor(c) {
+				continue
+			}
+			s.d.o.Say("%s is not told of %s: too many newer messages wait", c, l.Message.Event)
+			s.note(&journal.Entry{Kind: journal.Tell, Told: &journal.Told{
+				Key: l.Message.Key, Channel: c.String(), Tries: l.Tries[c.String()], GivenUp: true, Error: "too many newer messages wait",
+			}})
+		}
+	}
+	s.rel.Outbox = slices.DeleteFunc(s.rel.Outbox, s.delivered)
+}
+
 func (s *session) toldLine(l *Letter, c notify.Channel, a answer) *journal.Told {
 	t := &journal.Told{Key: l.Message.Key, Channel: c.String(), OK: a.err == nil, Tries: l.Tries[c.String()] + 1}
 	if a.err != nil {
-		t.Error, t.GivenUp = a.err.Error(), t.Tries >= mostTries || a.final()
+		now := s.d.now()
+		t.Error, t.GivenUp = a.err.Error(), t.Tries >= mostTries && now.Sub(l.Message.Time) >= leastTrying || a.final()
+		if a.untried() {
+			t.Tries, t.GivenUp = t.Tries-1, false
+			s.d.away[c.String()] = true
+		} else if !t.GivenUp {
+			t.NotBefore = now.Add(notify.Pause(t.Tries, a.err))
+		}
 		s.d.o.Say("%s was not told of %s: %v", c, l.Message.Event, a.err)
 	}
 	return t
 }
 
+// waitsFor reports whether a letter is still to be told on a channel.
+func (l *Letter) waitsFor(c notify.Channel) bool {
+	return c.Wants(l.Message.Event) && !l.Done[c.String()]
+}
+
 // delivered reports whether a letter has nowhere left to go.
 func (s *session) delivered(l Letter) bool {
 	for _, c := range s.d.o.Channels {
-		if c.Wants(l.Message.Event) && !l.Done[c.String()] {
+		if l.waitsFor(c) {
 			return false
 		}
 	}

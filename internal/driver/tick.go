@@ -67,6 +67,7 @@ type session struct {
 	sight *sight
 	told  *journal.Outcome
 	wrote *journal.Wrote
+	page  *journal.Decided // what the newest decision was shown
 	err   error
 	code  Status
 
@@ -99,7 +100,7 @@ var errMoving = errors.New("others are at it all the time")
 // tick decides on a sight and acts, under the lock; moved says that somebody
 // else was faster and the sight is too old.
 func (d *Driver) tick(ctx context.Context, seen *sight) (res *Result, moved bool, err error) {
-	s, err := d.session(ctx, false)
+	s, err := d.session(ctx)
 	if err != nil {
 		return nil, false, err
 	}
@@ -108,17 +109,19 @@ func (d *Driver) tick(ctx context.Context, seen *sight) (res *Result, moved bool
 		return nil, true, nil
 	}
 	s.sight = seen
+	if err := d.expected(s.rel, seen); err != nil {
+		return nil, false, err
+	}
 	if err := s.prepare(ctx); err != nil {
 		return nil, false, err
+	}
+	if err := s.elsewhere(); err != nil {
+		s.sight.targetErr = err
 	}
 	// What was begun is finished whatever the context says: a signal ends the
 	// loop between two ticks, never between a write and its read-back.
 	finish := context.WithoutCancel(ctx)
-	if ok, err := s.goOn(finish); err != nil || !ok {
-		res, err := s.ended(finish, err)
-		return res, false, err
-	}
-	if err := s.rounds(finish); err != nil {
+	if err := s.move(finish); err != nil {
 		return nil, false, err
 	}
 	if s.overtaken {
@@ -137,14 +140,10 @@ func (d *Driver) tick(ctx context.Context, seen *sight) (res *Result, moved bool
 }
 
 // session takes the lock and brings the release up to date.
-func (d *Driver) session(ctx context.Context, preempt bool) (*session, error) {
+func (d *Driver) session(ctx context.Context) (*session, error) {
 	wait, cancel := context.WithTimeout(ctx, lockWait)
 	defer cancel()
-	take := d.o.Dir.Acquire
-	if preempt {
-		take = d.o.Dir.Preempt
-	}
-	lease, err := take(wait, d.holder())
+	lease, err := d.o.Dir.Acquire(wait, d.holder())
 	if err != nil {
 		return nil, err
 	}
@@ -160,7 +159,7 @@ func (d *Driver) session(ctx context.Context, preempt bool) (*session, error) {
 // goes on without: for a rollback, and for nothing else.
 func (s *session) open(ctx context.Context) error {
 	log, err := journal.Open(s.d.o.Dir.Journal())
-	if damaged(err) {
+	if Damaged(err) {
 		return err
 	}
 	if s.log, s.noLog = log, err; err != nil {
@@ -175,6 +174,9 @@ func (s *session) open(ctx context.Context) error {
 		return &CutError{Path: log.Path(), Want: s.rel.Head.N}
 	}
 	s.d.rel = s.rel
+	if s.rel.rebuilt {
+		s.sayRebuilt()
+	}
 	if log.Torn > 0 {
 		return s.append(&journal.Entry{Kind: journal.Note, Note: fmt.Sprintf("the last line was cut off by a crash: %d bytes were taken away", log.Torn)})
 	}
@@ -208,7 +210,7 @@ func (s *session) write(e *journal.Entry) error {
 	if err := errors.Join(s.lease.Check(), s.lease.Unwritten()); err != nil {
 		return err
 	}
-	e.T, e.By, e.Token = s.d.now(), s.d.o.Who.Who, s.lease.Token()
+	e.T, e.By, e.Token, e.Run = s.d.now(), s.d.o.Who.Who, s.lease.Token(), s.d.o.RunURL
 	if err := s.log.Append(e); err != nil {
 		return err
 	}
@@ -251,7 +253,11 @@ func (s *session) configure() error {
 // rounds decides and acts until there is nothing more to do at this instant. A
 // disk that takes no more lines stops every step forward, and no rollback.
 func (s *session) rounds(ctx context.Context) error {
-	for range mostRounds {
+	for n := 0; n < mostRounds; {
+		if ok, err := s.goBack(ctx); err != nil || !ok {
+			return err
+		}
+		page := s.page
 		dec, err := s.decide()
 		switch {
 		case err == nil:
@@ -270,11 +276,22 @@ func (s *session) rounds(ctx context.Context) error {
 				return err
 			}
 		}
-		if quiet(&dec) {
+		switch {
+		case !quiet(&dec):
+			n++
+		case !s.turned(page):
 			return nil
 		}
 	}
 	return fmt.Errorf("the release asks for change after change: %s", s.rel.Last.Reason)
+}
+
+// turned reports whether there are windows that the newest decision was not
+// shown, and that its own were others than those of the one before: a release
+// that folds none is shown no more.
+func (s *session) turned(before *journal.Decided) bool {
+	now := s.page
+	return now.More && (before == nil || !before.More || !before.Canary[0].T.Equal(now.Canary[0].T))
 }
 
 func isLost(err error) bool {
@@ -290,25 +307,30 @@ func (s *session) decide() (ladder.Decision, error) {
 		return ladder.Decision{}, err
 	}
 	was := beforeOf(&s.rel.Ladder)
-	in := s.shown()
+	in := s.shown(mostShown)
+	s.page = in
 	dec := ladder.Decide(s.d.plan, st, in.Evidence(), in.Now)
 	in.Outcome = journal.OutcomeOf(&dec, st)
 	if in.State, err = stateDigest(st); err != nil {
 		return dec, err
 	}
 	line := &journal.Entry{Kind: journal.Decide, Decided: in}
+	if dec.Write && !dec.Again && isRollback(dec.Move) {
+		s.closeRecord()
+	}
 	err = s.write(line)
-	if err == nil || isRollback(dec.Move) && !isLost(err) {
+	if err == nil || (isRollback(dec.Move) || s.err != nil) && !isLost(err) { // what is so is so, written down or not
 		s.rel.decided(line, &dec, was, st)
 	}
 	return dec, err
 }
 
-// shown is what the ladder is shown.
-func (s *session) shown() *journal.Decided {
-	ev := s.sight.evidence(&s.rel.Ladder, s.rel.Until, labelLag(s.d.plan))
+// shown is what the ladder is shown: so many windows of each arm at most.
+func (s *session) shown(most int) *journal.Decided {
+	now := s.instant()
+	ev := s.sight.evidence(s.d.plan, &s.rel.Ladder, s.d.shownUntil(s.rel, now), now, most)
 	in := &journal.Decided{
-		Now: s.instant(), Config: s.d.conf, SourceFailed: ev.SourceFailed, Unasked: s.sight.unasked,
+		Now: now, Config: s.d.conf, SourceFailed: ev.SourceFailed, Unasked: s.sight.unasked, More: ev.More,
 		Observed: journal.Observed{Weight: ev.Observed.Weight, At: ev.Observed.At, Known: ev.Observed.Known},
 		Canary:   journal.WindowsOf(ev.Windows), Stable: journal.WindowsOf(ev.Stable),
 		MovedBy: s.sight.reading.By,
@@ -317,6 +339,9 @@ func (s *session) shown() *journal.Decided {
 		in.SourceError = s.sight.sourceErr.Error()
 	} else {
 		in.Until, in.Newest = s.sight.batch.Until, s.sight.batch.Newest
+	}
+	if in.More {
+		in.Until = ev.Windows[len(ev.Windows)-1].End()
 	}
 	if s.sight.targetErr != nil {
 		in.TargetError = s.sight.targetErr.Error()
@@ -333,26 +358,17 @@ func (s *session) instant() time.Time {
 	return s.d.now()
 }
 
-// pick keeps the decision of the call that tells most: a rollback over
-// everything, a change over a hold, the first among equals.
+// pick keeps the decision of the call that tells most: the last that changed
+// anything, or else the last hold.
 func (s *session) pick(o *journal.Outcome) {
-	rank := func(o *journal.Outcome) int {
-		switch {
-		case o == nil:
-			return -1
-		case isRollback(o.Move):
-			return 3
-		case o.Move == release.Hold || o.Move == release.AwaitApproval:
-			return 0
-		case o.Move == release.Complete:
-			return 2
-		}
-		return 1
-	}
-	if r := rank(o); r > rank(s.told) || r == 0 && rank(s.told) == 0 {
+	if s.told == nil || changes(o) || !changes(s.told) {
 		kept := *o
 		s.told = &kept
 	}
+}
+
+func changes(o *journal.Outcome) bool {
+	return o.Move != release.Hold && o.Move != release.AwaitApproval || o.Event != nil
 }
 
 // result sums a call up.
@@ -363,6 +379,14 @@ func (s *session) result() *Result {
 	}
 	if s.code == Done {
 		res.Status = statusOf(&res.Outcome)
+	}
+	if res.Status == Holding { // a hold that is blind is not one that waits
+		switch {
+		case res.TargetErr != nil && !errors.Is(res.TargetErr, ErrUnread):
+			res.Status = Failed
+		case res.SourceErr != nil:
+			res.Status = SourceLost
+		}
 	}
 	switch {
 	case isLost(s.err):

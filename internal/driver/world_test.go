@@ -146,6 +146,7 @@ type fakeTarget struct {
 	weight   release.Weight
 	rev      int
 	keeps    bool
+	name     string // "" is fake
 	state    []byte
 	writes   []release.Weight
 	reads    int
@@ -197,7 +198,13 @@ func (f *fakeTarget) set(c target.Change) {
 
 func (f *fakeTarget) KeepsState() bool        { return f.keeps }
 func (f *fakeTarget) ReadBack() time.Duration { return f.readBack }
-func (f *fakeTarget) String() string          { return "fake" }
+
+func (f *fakeTarget) String() string {
+	if f.name != "" {
+		return f.name
+	}
+	return "fake"
+}
 
 // fakeSource tells windows of traffic that follows the weight.
 type fakeSource struct {
@@ -209,6 +216,7 @@ type fakeSource struct {
 	err        error
 	silent     bool // no windows at all
 	ignores    bool // the gateway splits half and half
+	change     func(canary *release.Window)
 	reads      int
 	from       []time.Time
 }
@@ -233,7 +241,11 @@ func (f *fakeSource) Read(_ context.Context, from, now time.Time) (source.Batch,
 			slots = 50
 		}
 		canary := f.perMin * slots / 100
-		b.Windows = append(b.Windows, f.window(t, release.Canary, canary, f.violations), f.window(t, release.Stable, f.perMin-canary, 0))
+		w := f.window(t, release.Canary, canary, f.violations)
+		if f.change != nil {
+			f.change(&w)
+		}
+		b.Windows = append(b.Windows, w, f.window(t, release.Stable, f.perMin-canary, 0))
 		b.Newest = t.Add(time.Minute)
 	}
 	return b, nil

@@ -37,16 +37,17 @@ func kinds() []*journal.Entry {
 			Text: "canary:\n  target_service: order-service # <&>\n", Program: "1.0.0",
 		}},
 		{T: t0.Add(123456789), Kind: journal.Decide, Decided: &journal.Decided{
-			Now: t0, Config: "a1", Observed: observed, SourceFailed: true, SourceError: "no answer", Unasked: true, TargetError: "no", MovedBy: "bob",
+			Now: t0, Config: "a1", Observed: observed, SourceFailed: true, SourceError: "no answer", Unasked: true, More: true, TargetError: "no", MovedBy: "bob",
 			Canary: []journal.Window{{T: t0, SpanS: 60, Total: 30, Judged: new(int64(30)), Solved: &solved}}, Stable: []journal.Window{{T: t0, SpanS: 60}},
 			Until: t0, Newest: t0, Outcome: out, State: "s",
 		}},
 		{T: t0, Kind: journal.Command, Command: &journal.Commanded{
 			Command: ladder.Command{Verb: ladder.DoApprove, At: t0, By: "ann", Reason: "looked", Attempt: 1, Step: 2, Digest: "d1", Weight: new(pct(1))},
-			Config:  "a1", Outcome: out, State: "s", Exchange: &journal.Exchanged{From: "s1", To: "c1"},
+			Config:  "a1", Outcome: out, State: "s",
 		}},
 		{T: t0, Kind: journal.Write, Wrote: &journal.Wrote{
 			Move: release.Advance, To: pct(10), Key: "k", ReadBack: true, At: t0, Held: observed, Tries: 3, Error: "refused", Conflict: true, Abandoned: true, Exchange: true,
+			Kept: true, GivenUp: true, Begun: &journal.Exchanged{From: "s1", To: "c1"},
 		}},
 		{T: t0, Kind: journal.Record, Record: &journal.Rollback{
 			Key: "k", Final: true, T: t0, Service: "order-service", Release: "c1", Stable: "s1", Config: "d1", By: "breaker", Who: "ann", Why: "because",

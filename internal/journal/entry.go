@@ -20,6 +20,7 @@ const (
 	Record  Kind = "record"  // the rollback record, as far as it is known
 	Tell    Kind = "tell"    // what came of a message
 	Hook    Kind = "hook"    // what came of a hook
+	Moved   Kind = "target"  // a person's word that the target of the configuration is the one that holds the weight now
 	Adopt   Kind = "adopt"   // the state that another machine left in the target was taken over
 	Note    Kind = "note"    // something for the reader
 )
@@ -31,6 +32,7 @@ type Entry struct {
 	Kind  Kind      `json:"kind"`
 	By    string    `json:"by,omitempty"`    // who: user@host, or the CI's actor
 	Token uint64    `json:"token,omitempty"` // fencing token of the lock it was written under
+	Run   string    `json:"run,omitempty"`   // the CI's run that wrote it, for messages
 
 	Configured *Configured     `json:"config,omitempty"`
 	Decided    *Decided        `json:"decide,omitempty"`
@@ -41,6 +43,7 @@ type Entry struct {
 	Hooked     *Hooked         `json:"hook,omitempty"`
 	Adopted    json.RawMessage `json:"adopt,omitempty"`
 	Note       string          `json:"note,omitempty"`
+	Target     string          `json:"target,omitempty"`
 
 	Prev string `json:"prev"` // sum of the line before; "" in the first
 }
@@ -48,7 +51,7 @@ type Entry struct {
 // Configured is the whole configuration, without its secrets, and both
 // versions by digest, so that a rollback knows exactly what it returns to.
 type Configured struct {
-	ID        string                     `json:"id"`     // digest of Text
+	ID        string                     `json:"id"`     // digest of Text and of both versions, keys included
 	Digest    string                     `json:"digest"` // of the plan
 	Candidate string                     `json:"candidate"`
 	Stable    string                     `json:"stable"`             // digest of versions.stable
@@ -67,6 +70,7 @@ type Decided struct {
 	SourceFailed bool      `json:"source_failed,omitempty"`
 	SourceError  string    `json:"source_error,omitempty"`
 	Unasked      bool      `json:"source_unasked,omitempty"` // nobody read the source: a person rolled back
+	More         bool      `json:"more,omitempty"`           // the next line is shown the rest of the windows
 	TargetError  string    `json:"target_error,omitempty"`
 	MovedBy      string    `json:"moved_by,omitempty"` // who moved the weight, where the target can tell
 	Canary       []Window  `json:"canary,omitempty"`
@@ -91,9 +95,6 @@ type Commanded struct {
 	Config  string  `json:"config"`
 	Outcome Outcome `json:"outcome"`
 	State   string  `json:"state"`
-	// Exchange is what the command asks of the two versions in the target; nil:
-	// nothing.
-	Exchange *Exchanged `json:"exchange,omitempty"`
 }
 
 // Exchanged names what stands as stable in the target, beside its weight,
@@ -110,14 +111,20 @@ type Wrote struct {
 	Move      release.Move   `json:"move"`
 	To        release.Weight `json:"to"`
 	Key       string         `json:"key"`
-	ReadBack  bool           `json:"read_back"` // To was read back, at At
+	Target    string         `json:"target,omitempty"` // where, as people name it
+	ReadBack  bool           `json:"read_back"`        // To was read back, at At
 	At        time.Time      `json:"at,omitzero"`
 	Held      Observed       `json:"held"` // the last reading
 	Tries     int            `json:"tries"`
 	Error     string         `json:"error,omitempty"`
+	Kept      bool           `json:"kept,omitempty"`      // the target was read to keep the state that went with it
 	Conflict  bool           `json:"conflict,omitempty"`  // somebody else moved
 	Abandoned bool           `json:"abandoned,omitempty"` // surely not done, and not to be tried again
 	Exchange  bool           `json:"exchange,omitempty"`  // it exchanged the two versions
+	GivenUp   bool           `json:"given_up,omitempty"`  // the exchange is not tried again: a person puts the versions right
+	// Begun is the exchange that is asked for from here on: nothing was written
+	// yet. nil in all other lines.
+	Begun *Exchanged `json:"begun,omitempty"`
 }
 
 // Told is what came of a message on one channel.
@@ -128,6 +135,8 @@ type Told struct {
 	Tries   int    `json:"tries"`
 	GivenUp bool   `json:"given_up,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// NotBefore is when it may be tried again.
+	NotBefore time.Time `json:"not_before,omitzero"`
 }
 
 // Hooked is what came of one try of a hook.
@@ -138,6 +147,8 @@ type Hooked struct {
 	Try     int    `json:"try"`
 	GivenUp bool   `json:"given_up,omitempty"`
 	Error   string `json:"error,omitempty"`
+	// NotBefore is when it may be tried again.
+	NotBefore time.Time `json:"not_before,omitzero"`
 }
 
 // Rollback is the rollback record (DESIGN section 6). It is written when the
@@ -223,7 +234,7 @@ func OutcomeOf(d *ladder.Decision, st *ladder.State) Outcome {
 		T: d.T, Move: d.Move, Why: d.Why, Write: d.Write, Again: d.Again, Weight: d.Weight,
 		Stage: st.Stage, Step: d.Step + 1, Steps: d.Steps, Attempt: d.Attempt, Phase: d.Phase, Locked: st.Locked(), Paused: st.Paused,
 		Verdict: d.Verdict, HeldS: int64(d.Held / time.Second), HoldS: int64(d.MinHold / time.Second),
-		Overdue: d.Overdue, Off: d.Off, Share: d.Share, Reason: d.Reason(),
+		Overdue: d.Overdue && (d.Move == release.Hold || d.Move == release.AwaitApproval), Off: d.Off, Share: d.Share, Reason: d.Reason(),
 	}
 	for i := range d.Verdicts {
 		if v := &d.Verdicts[i]; v.Looked {
@@ -245,6 +256,6 @@ func (d *Decided) Evidence() ladder.Evidence {
 	return ladder.Evidence{
 		Windows: windowsOf(d.Canary, release.Canary), Stable: windowsOf(d.Stable, release.Stable),
 		Observed:     ladder.Observed{Weight: d.Observed.Weight, At: d.Observed.At, Known: d.Observed.Known},
-		SourceFailed: d.SourceFailed, Unasked: d.Unasked,
+		SourceFailed: d.SourceFailed, Unasked: d.Unasked, More: d.More,
 	}
 }

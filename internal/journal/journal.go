@@ -23,9 +23,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
+	"syscall"
 )
 
 // maxLine bounds a line: a day of windows caught up at once has its place.
@@ -72,7 +73,7 @@ func Open(path string) (*Journal, error) {
 	if err := j.findEnd(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
-	return j, syncDir(path)
+	return j, SyncDir(filepath.Dir(path))
 }
 
 // findEnd settles the head behind the last whole line.
@@ -224,14 +225,19 @@ func parseLine(line []byte) (*Entry, string, error) {
 	return &e, sum, nil
 }
 
-// syncDir makes the name of a new file last.
-func syncDir(path string) error {
-	d, err := os.Open(filepath.Dir(path))
+// SyncDir makes the names of new files in a directory last. Windows has no such
+// call: there the name lasts with the file; and file systems that cannot do it, as
+// some of networks and of user space, are left in peace.
+func SyncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
+	d, err := os.Open(dir)
 	if err != nil {
 		return err
 	}
 	defer d.Close() // nothing was written
-	if err := d.Sync(); err != nil && !errors.Is(err, fs.ErrInvalid) {
+	if err := d.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
 		return err
 	}
 	return nil

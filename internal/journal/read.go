@@ -15,6 +15,12 @@ import (
 // a kill cut off, is left out. Errors are a *CorruptError that names the line,
 // what each returned, or the context's. The entry is each's to keep.
 func Read(ctx context.Context, path string, from Head, each func(*Entry, Head) error) error {
+	return Lines(ctx, path, from, func(e *Entry, at Head, _ []byte) error { return each(e, at) })
+}
+
+// Lines is [Read] that hands on each line's own bytes as well, without the
+// newline: what its sum is of.
+func Lines(ctx context.Context, path string, from Head, each func(*Entry, Head, []byte) error) error {
 	f, err := os.Open(path)
 	if err != nil {
 		return err
@@ -52,7 +58,7 @@ func Check(path string, at Head) error {
 	return &CorruptError{Path: path, Line: at.N, Reason: err.Error()}
 }
 
-func read(ctx context.Context, path string, r *bufio.Reader, at Head, each func(*Entry, Head) error) error {
+func read(ctx context.Context, path string, r *bufio.Reader, at Head, each func(*Entry, Head, []byte) error) error {
 	for ctx.Err() == nil {
 		line, err := readLine(r)
 		if errors.Is(err, io.EOF) {
@@ -69,7 +75,7 @@ func read(ctx context.Context, path string, r *bufio.Reader, at Head, each func(
 			return &CorruptError{Path: path, Line: at.N + 1, Reason: err.Error()}
 		}
 		at = Head{N: e.N, Sum: sum, Size: at.Size + int64(len(line))}
-		if err := each(e, at); err != nil {
+		if err := each(e, at, line[:len(line)-1]); err != nil {
 			return err
 		}
 	}

@@ -66,8 +66,10 @@ func Apply(p *Plan, st *State, last *Decision, c Command) (Decision, error) {
 		return Decision{}, Approve(st, last, Approval{Attempt: c.Attempt, Step: c.Step, Digest: c.Digest, By: c.By, At: c.At})
 	case DoRollBack:
 		was := st.Weight
-		if st.Stage == NotStarted && c.Weight != nil {
-			st.Weight = *c.Weight
+		if st.Stage == NotStarted {
+			if st.Weight = p.Steps[0].Weight; c.Weight != nil { // nobody could read it: it may be anything
+				st.Weight = *c.Weight
+			}
 		}
 		d, err := RollBack(p, st, c.At)
 		if err != nil {
@@ -82,18 +84,19 @@ func Apply(p *Plan, st *State, last *Decision, c Command) (Decision, error) {
 		Restart(st)
 		return Decision{}, nil
 	case DoSwap:
-		return Decision{}, Swap(st)
+		return Decision{}, Swap(st, c.At)
 	}
 	return Decision{}, fmt.Errorf("unknown command %s", c.Verb)
 }
 
 // Swap notes that the canary is the stable of the versions document now: its
 // weight is 0 from here on, and the release stays complete.
-func Swap(st *State) error {
+func Swap(st *State, now time.Time) error {
 	if st.Stage != Completed {
 		return ErrNotComplete
 	}
 	st.Weight = release.Weight{Ring: st.Weight.Ring}
+	st.enterStep(st.Step, now) // the share seen so far was of another weight
 	return nil
 }
 

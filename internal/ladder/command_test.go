@@ -246,11 +246,11 @@ func TestARollbackOfAWeightThatNoReleaseSet(t *testing.T) {
 		known, read *release.Weight
 		refused     bool
 	}{
-		"read as 7 %":                  {nil, new(pct(7)), false},
-		"read as 0":                    {nil, new(pct(0)), true},
-		"read as 0, and before as 7 %": {new(pct(7)), new(pct(0)), true},
-		"not read, and before as 7 %":  {new(pct(7)), nil, false},
-		"never read":                   {nil, nil, true},
+		"read as 7 %":                    {nil, new(pct(7)), false},
+		"read as 0":                      {nil, new(pct(0)), true},
+		"read as 0, and before as 7 %":   {new(pct(7)), new(pct(0)), true},
+		"not read, and before as 7 %":    {new(pct(7)), nil, false},
+		"never read: it may be anything": {nil, nil, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var st ladder.State
@@ -276,7 +276,7 @@ func TestARollbackOfAWeightThatNoReleaseSet(t *testing.T) {
 // its weight is 0, and nothing is asked for from there on.
 func TestSwapIsForACompleteReleaseAndLeavesNoDrift(t *testing.T) {
 	d := standings["complete"](t)
-	must(t, ladder.Swap(&d.st))
+	must(t, ladder.Swap(&d.st, d.now))
 	d.weight = pct(0)
 	for range 3 * 24 * 60 {
 		d.pass(1, -1)
@@ -284,7 +284,7 @@ func TestSwapIsForACompleteReleaseAndLeavesNoDrift(t *testing.T) {
 			t.Fatalf("%s for %s: %s", d.decision.Move, d.decision.Why, d.decision.Reason())
 		}
 	}
-	must(t, ladder.Swap(&d.st)) // once more is the same
+	must(t, ladder.Swap(&d.st, d.now)) // once more is the same
 	d.decide()
 	d.wantHold(ladder.WhyCompleted)
 	d.weight = pct(100) // and somebody else's hand is seen
@@ -446,9 +446,12 @@ func TestEveryFieldOfAStateComesBack(t *testing.T) {
 	at := func(n int) time.Time { return t0.Add(minutes(n)).Add(123456789) }
 	st.Stage, st.Attempt, st.Step, st.Latched, st.Supplied = ladder.Completed, 3, 2, 5, 6
 	st.At, st.Serving, st.CoolFor, st.Seen, st.PausedAt = at(1), at(2), at(3), at(4), at(5)
-	st.Share = ladder.Share{Canary: 1, Stable: 2, Users: true}
+	if err := json.Unmarshal([]byte(`{"users":true,"slots":[{"from":1,"canary":2,"stable":3},{"from":4,"canary":5,"stable":6}]}`), &st.Share); err != nil {
+		t.Fatal(err)
+	}
 	st.Gate.T, st.Gate.Span, st.Gate.Cost, st.Gate.P99MS, st.Gate.Slow, st.Gate.SlowOf = 7, 8, 0.1+0.2, 1.0/3, 9, 10
 	st.Unripe, st.Covered, st.CostRef = []ladder.Tally{st.Gate}, minutes(11), 0.1+0.2
+	st.Barred = []string{"c0"}
 	st.Paused, st.PausedFor, st.Pauses = true, minutes(6), []ladder.Pausing{{From: at(7), To: at(8)}}
 	st.Approval = &ladder.Approval{Attempt: 1, Step: 2, Digest: "d", By: "ann", At: at(9), Shown: release.Pass}
 	st.Stable.Hours[3].NanoUSD, st.Stable.Seen = 1<<62+1, at(10)

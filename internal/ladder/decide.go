@@ -1,6 +1,7 @@
 package ladder
 
 import (
+	"slices"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -14,10 +15,12 @@ import (
 // that needs a write or starts an attempt anew; it takes at most one step
 // forward, and never one in the instant in which the step before was read
 // back. A write counts only when a later Evidence.Observed shows it; until
-// then Decide asks for it again. HALF_OPEN is entered at now, never for a past
+// then Decide asks for it again: a step forward as long as nothing forbids it,
+// everything else whatever comes. HALF_OPEN is entered at now, never for a past
 // time.
 func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
 	d := Decision{T: now}
+	st.setBack(p, now)
 	drift := st.observe(p, ev.Observed)
 	for i := range ev.Stable {
 		st.Stable.add(&ev.Stable[i])
@@ -26,29 +29,49 @@ func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
 		return d.again(p, st) // an unfinished rollback comes before everything
 	}
 	over := st.Stage != NotStarted && st.Candidate != p.Candidate
-	if over && st.unfinished() {
+	if over && (st.unfinished() || p.Candidate == "") { // no candidate is not another one
 		return d.hold(p, st, WhyOtherCandidate)
 	}
 	if ev.Unasked && st.Pending.Move == release.Hold && (over || st.Stage == NotStarted) {
 		return d.hold(p, st, WhyFailed)
 	}
 	if over {
-		*st = State{Stable: st.Stable}
+		*st = State{Stable: st.Stable, Barred: st.barred()}
 		drift = st.observe(p, ev.Observed)
 	}
 	if st.Stage == NotStarted {
-		return st.begin(p, d, drift, !ev.Observed.Known, now)
+		return st.begin(p, d, ev, drift, now)
 	}
 	if event, happened := st.fold(p, ev); happened {
 		return st.after(p, d, event)
+	}
+	if ev.More {
+		return d.hold(p, st, WhyMore)
 	}
 	if event, happened := st.time(p, now, drift || !ev.Observed.Known); happened {
 		return st.after(p, d, event)
 	}
 	if st.Pending.Move != release.Hold && !drift {
+		if why, held := st.withheld(p, &d, now); held {
+			return d.hold(p, st, why)
+		}
 		return d.again(p, st)
 	}
 	return st.climb(p, d, ev, drift, now)
+}
+
+// mostBarred bounds how many candidates are remembered as given up by a person.
+const mostBarred = 20
+
+// barred are the candidates that a person has rolled back and not cleared: the
+// next release is another's, and the old one does not come back by itself when
+// the configuration does.
+func (st *State) barred() []string {
+	out := st.Barred
+	if st.Stage == RolledBack && !slices.Contains(out, st.Candidate) {
+		out = append(slices.Clone(out), st.Candidate)
+	}
+	return out[max(0, len(out)-mostBarred):]
 }
 
 // unfinished reports whether another candidate would be in the way: it has to
@@ -108,24 +131,49 @@ func (st *State) climbTo(p *Plan, step int, at time.Time) {
 	}
 }
 
-// begin starts a release, unless something forbids it.
-func (st *State) begin(p *Plan, d Decision, drift, unread bool, now time.Time) Decision {
-	st.Candidate, st.Digest, st.Attempt = p.Candidate, p.Digest, max(st.Attempt, 1)
+// withheld names what keeps a step forward that was asked for from being asked
+// for again. It may have been done all the same: then it is read back.
+func (st *State) withheld(p *Plan, d *Decision, now time.Time) (Why, bool) {
+	until, frozen := p.Frozen(now)
+	switch {
+	case st.Pending.Move == release.Probe:
+		return WhyNone, false
+	case st.Digest != p.Digest:
+		return WhyConfigChanged, true
+	case st.Paused:
+		return WhyPaused, true
+	case frozen:
+		d.Until = until
+		return WhyFrozen, true
+	}
+	return WhyNone, false
+}
+
+// begin starts a release, unless something forbids it. A first step that was
+// asked for is one of the configuration that it was asked for under.
+func (st *State) begin(p *Plan, d Decision, ev Evidence, drift bool, now time.Time) Decision {
+	st.Candidate, st.Attempt = p.Candidate, max(st.Attempt, 1)
+	if slices.Contains(st.Barred, p.Candidate) {
+		st.Stage, st.Digest = RolledBack, p.Digest
+		return d.hold(p, st, WhyFailed)
+	}
+	if st.Pending.Move == release.Hold {
+		st.Digest = p.Digest
+	}
 	if drift {
 		return d.hold(p, st, WhyDrift)
+	}
+	if why, held := st.withheld(p, &d, now); held {
+		return d.hold(p, st, why)
 	}
 	if st.Pending.Move != release.Hold {
 		return d.again(p, st)
 	}
-	if st.Paused {
-		return d.hold(p, st, WhyPaused)
-	}
-	if until, frozen := p.Frozen(now); frozen {
-		d.Until = until
-		return d.hold(p, st, WhyFrozen)
-	}
-	if unread {
+	if !ev.Observed.Known {
 		return d.hold(p, st, WhyUnread)
+	}
+	if ev.SourceFailed {
+		return d.hold(p, st, WhySourceFailed)
 	}
 	return d.write(p, st, release.Start, p.Steps[0].Weight, WhyStart)
 }
@@ -143,7 +191,7 @@ func (st *State) fold(p *Plan, ev Evidence) (release.Event, bool) {
 			continue
 		}
 		st.Seen, st.Span = w.T, w.Span
-		st.share(&w, ev.Stable)
+		st.share(&p.Share, &w, ev.Stable)
 		if w.T.Before(st.Serving) || st.Pending.Move == release.Probe {
 			continue // from before the weight was read back: neither probe nor evidence
 		}
@@ -257,7 +305,11 @@ func (st *State) after(p *Plan, d Decision, event release.Event) Decision {
 func (st *State) recover(p *Plan, d Decision) Decision {
 	st.Attempt++
 	st.Latched = 0
-	st.enterStep(0, d.Event.T.Add(st.Span))
+	at := d.Event.T.Add(st.Span)
+	if at.Before(st.At) {
+		at = st.At // the clock was set back: no step forward before it is where it was
+	}
+	st.enterStep(0, at)
 	d.Move, d.Why = release.Start, WhyRecovered
 	d.fill(p, st)
 	return d
@@ -267,6 +319,7 @@ func (st *State) recover(p *Plan, d Decision) Decision {
 func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Time) Decision {
 	st.ripen(now.Add(-st.Span), p.limits(st.limitsStep()).LabelLag)
 	if why, done := st.standing(p, drift); done {
+		d.Overdue = why == WhyProbing && st.probesOverdue(p, now)
 		return d.hold(p, st, why)
 	}
 	step := &p.Steps[st.Step]
@@ -314,6 +367,20 @@ func (st *State) standing(p *Plan, drift bool) (Why, bool) {
 		return WhyPaused, true
 	}
 	return WhyNone, false
+}
+
+// probesWait is how many times the least that a round of probes takes it may
+// take before somebody is told, where max_wait_min says nothing.
+const probesWait = 10
+
+// probesOverdue reports whether the probes have been waiting for traffic or
+// labels for longer than max_wait_min of the first step.
+func (st *State) probesOverdue(p *Plan, now time.Time) bool {
+	l, wait := p.limits(0), p.step(0).MaxWait
+	if wait == 0 {
+		wait = l.LabelLag + probesWait*time.Duration(l.Trials)*st.Span
+	}
+	return wait > 0 && now.Sub(st.Breaker.Since) >= wait
 }
 
 // holding names the first of the holds that apply, in the order in which a

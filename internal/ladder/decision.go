@@ -44,12 +44,14 @@ const (
 	WhyUnread
 	// WhyMismatch: the canary is not seen to serve the share that was set.
 	WhyMismatch
+	// WhyMore: more of the evidence follows with the next call.
+	WhyMore
 )
 
 var whyNames = [...]string{
 	"", "start", "passed", "complete", "recovered", "trip", "probe", "gate_failed", "locked", "failed", "cooldown",
 	"probing", "time", "insufficient", "no_data", "failing", "source_failed", "frozen", "paused", "approval", "drift",
-	"other_candidate", "config_changed", "completed", "manual", "unread", "share_mismatch",
+	"other_candidate", "config_changed", "completed", "manual", "unread", "share_mismatch", "more",
 }
 
 // String returns the reason's name in files and output.
@@ -103,7 +105,7 @@ func (d *Decision) fill(p *Plan, st *State) {
 	if step.Limits.Judge == breaker.CusumJudge {
 		d.Needed = 0
 	}
-	d.Share, d.Off = st.Share, st.mismatch(&p.Share)
+	d.Share, d.Off = st.Share.sum(), st.mismatch(&p.Share)
 	d.Round, d.Trials = st.Breaker.Round, p.limits(0).Trials
 	if d.Phase == release.Open && !st.Breaker.Locked {
 		d.Until = st.Breaker.Since.Add(p.limits(0).Cooldown)
@@ -185,6 +187,8 @@ func (d *Decision) Reason() string {
 	switch {
 	case d.Again:
 		return fmt.Sprintf("asked for %s before (%s), not read back yet", d.Weight, d.Why)
+	case d.Overdue && d.Why == WhyProbing:
+		return "waiting for traffic and labels for longer than probes take: " + d.reason()
 	case d.Overdue && (d.Move == release.Hold || d.Move == release.AwaitApproval):
 		return "max_wait_min is over: " + d.reason()
 	}
@@ -251,6 +255,8 @@ func (d *Decision) standing() string {
 		return "rolled back by a person"
 	case WhyUnread:
 		return "everything has passed, but the target could not be read"
+	case WhyMore:
+		return "more windows are to be looked at first"
 	case WhyMismatch:
 		return fmt.Sprintf("the weight is %s, and the canary is seen to serve %s: the gateway does not follow it", d.Weight, d.Share)
 	}

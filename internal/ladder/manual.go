@@ -12,6 +12,7 @@ import (
 // Errors of the commands that a person gives. None of them is a silent no-op.
 var (
 	ErrNotStarted   = errors.New("no release is under way")
+	ErrUnfinished   = errors.New("the rollback has not been read back as 0 yet: give rollback again first")
 	ErrNotLocked    = errors.New("the release is not locked")
 	ErrNotAwaiting  = errors.New("the step does not wait for an approval: its other gates have not passed")
 	ErrOtherStep    = errors.New("the approval is for another attempt, step or configuration")
@@ -24,11 +25,10 @@ var (
 
 // RollBack takes the canary's weight to 0 for a person, from every state, and
 // keeps it there until ClearLock. It returns the decision to carry out. It is
-// refused only before a release whose weight was read as 0 and of which no
-// write is under way.
+// refused only where no release was ever begun and the weight is 0.
 func RollBack(p *Plan, st *State, now time.Time) (Decision, error) {
 	if st.Stage == NotStarted {
-		if st.Weight.IsZero() && st.Pending.Move == release.Hold {
+		if st.Weight.IsZero() && st.Pending.Move == release.Hold && st.Attempt == 0 {
 			return Decision{}, ErrNotStarted
 		}
 		st.Candidate, st.Digest, st.Attempt = p.Candidate, p.Digest, max(st.Attempt, 1)
@@ -40,17 +40,18 @@ func RollBack(p *Plan, st *State, now time.Time) (Decision, error) {
 }
 
 // ClearLock ends a lock, a failed gate or a manual rollback: the next Decide
-// starts a new attempt at the first step with no evidence carried over, after
-// a rollback that has not been read back yet.
+// starts a new attempt at the first step with no evidence carried over. A
+// rollback must have been read back as 0 before.
 func ClearLock(st *State, now time.Time) error {
 	if !st.Locked() {
 		return ErrNotLocked
 	}
-	breaker.Clear(&st.Breaker, now)
-	st.Stage, st.Latched = NotStarted, 0
-	if !st.Pending.rollback() {
-		st.Pending = Pending{}
+	if st.Pending.rollback() {
+		return ErrUnfinished
 	}
+	breaker.Clear(&st.Breaker, now)
+	st.Stage, st.Latched, st.Pending = NotStarted, 0, Pending{}
+	st.Barred = slices.DeleteFunc(slices.Clone(st.Barred), func(c string) bool { return c == st.Candidate })
 	st.enterStep(0, now)
 	st.Attempt++
 	return nil
@@ -107,14 +108,35 @@ func AcceptConfig(p *Plan, st *State) error {
 		return ErrConfigIsSame
 	}
 	step := 0 // where a weight of 0 goes on from
-	if !st.Weight.IsZero() {
+	if !st.Weight.IsZero() && st.Stage != NotStarted {
 		step = slices.IndexFunc(p.Steps, func(s Step) bool { return s.Weight.Same(st.Weight) })
 		if step < 0 {
 			return ErrOffLadder
 		}
 	}
 	st.Step, st.Digest, st.Approval = step, p.Digest, nil
+	st.reconsider(p)
 	return nil
+}
+
+// reconsider forgets a step forward that was asked for under the configuration
+// before and is not the next one of this: should it arrive, it is somebody
+// else's weight. Probes are asked for at the first step of this one.
+func (st *State) reconsider(p *Plan) {
+	next := 0
+	switch st.Pending.Move {
+	case release.Probe:
+		st.Pending.Weight = p.Steps[0].Weight
+		return
+	case release.Advance:
+		next = st.Step + 1
+	case release.Start:
+	default:
+		return
+	}
+	if next >= len(p.Steps) || !p.Steps[next].Weight.Same(st.Pending.Weight) {
+		st.Pending = Pending{}
+	}
 }
 
 // Approve records a person's word for the step that last, the decision the
@@ -136,7 +158,7 @@ func Approve(st *State, last *Decision, a Approval) error {
 // finished.
 func Restart(st *State) {
 	pending := st.Pending
-	*st = State{Weight: st.Weight, Stable: st.Stable}
+	*st = State{Weight: st.Weight, Stable: st.Stable, Barred: st.Barred}
 	if pending.rollback() {
 		st.Pending = pending
 	}

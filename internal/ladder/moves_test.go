@@ -1,6 +1,7 @@
 package ladder_test
 
 import (
+	"errors"
 	"slices"
 	"testing"
 	"time"
@@ -111,13 +112,13 @@ func TestUnfinishedRollbackFirst(t *testing.T) {
 	}
 }
 
-// TestUnfinishedRollbackOutlivesItsRelease: neither a cleared lock nor a
+// TestUnfinishedRollbackOutlivesItsRelease: a lock over it is not cleared, and no
 // restart forgets that the weight has not been read back as 0.
 func TestUnfinishedRollbackOutlivesItsRelease(t *testing.T) {
 	for name, next := range map[string]func(d *driver){
 		"clear lock": func(d *driver) {
-			if err := ladder.ClearLock(&d.st, d.now); err != nil {
-				d.t.Fatal(err)
+			if err := ladder.ClearLock(&d.st, d.now); !errors.Is(err, ladder.ErrUnfinished) {
+				d.t.Fatalf("a lock over an unfinished rollback was cleared: %v", err)
 			}
 		},
 		"restart":           func(d *driver) { ladder.Restart(&d.st) },
@@ -139,6 +140,10 @@ func TestUnfinishedRollbackOutlivesItsRelease(t *testing.T) {
 			d.deaf = false
 			d.once() // written
 			d.decide()
+			if name == "clear lock" {
+				d.wantWeight(0)
+				return
+			}
 			d.wantWeight(1)
 			if d.writes[len(d.writes)-2].Slots != 0 {
 				t.Errorf("writes %v: the start came before the rollback", d.writes)
@@ -499,4 +504,55 @@ func TestAChangedLadderIsAcceptedOnlyWhereItHasTheWeight(t *testing.T) {
 	}
 	d.pass(30, 30)
 	d.wantWeight(100)
+}
+
+// TestACandidateThatAPersonRolledBackDoesNotComeBackByItself, whatever was
+// released in between.
+func TestACandidateThatAPersonRolledBackDoesNotComeBackByItself(t *testing.T) {
+	d := start(t, plan())
+	first := d.plan
+	if _, err := ladder.RollBack(d.plan, &d.st, d.now); err != nil {
+		t.Fatal(err)
+	}
+	d.weight = pct(0)
+	d.decide()
+	other := *first
+	other.Candidate = "c2"
+	d.plan = &other
+	d.now = d.now.Add(minutes(1))
+	d.decide()
+	d.wantWeight(1)
+	if _, err := ladder.RollBack(d.plan, &d.st, d.now); err != nil {
+		t.Fatal(err)
+	}
+	d.weight, d.plan = pct(0), first
+	d.decide()
+	d.pass(10, 30)
+	d.wantWeight(0)
+	d.wantHold(ladder.WhyFailed)
+	if err := ladder.ClearLock(&d.st, d.now); err != nil {
+		t.Fatal(err)
+	}
+	d.pass(1, 30)
+	d.wantWeight(1)
+}
+
+// TestNoCandidateIsNotAnotherOne: a configuration that names none does not
+// replace a release, nor does a source that cannot be read begin one.
+func TestNoCandidateIsNotAnotherOne(t *testing.T) {
+	d := start(t, plan())
+	if _, err := ladder.RollBack(d.plan, &d.st, d.now); err != nil {
+		t.Fatal(err)
+	}
+	d.weight = pct(0)
+	d.decide()
+	none := *d.plan
+	none.Candidate = ""
+	d.plan = &none
+	d.decide()
+	d.wantHold(ladder.WhyOtherCandidate)
+	fresh := &driver{t: t, plan: plan(), now: t0, weight: pct(0), failed: true}
+	fresh.decide()
+	fresh.wantWeight(0)
+	fresh.wantHold(ladder.WhySourceFailed)
 }

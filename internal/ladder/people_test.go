@@ -194,7 +194,7 @@ func TestFreezeKeepsToTheWallClock(t *testing.T) {
 		{"02:20 comes twice, the first time", everyDay, clock(2, 15), clock(2, 45), "2026-10-25T00:20:00Z", true, ""},
 		{"02:20 comes twice, the second time", everyDay, clock(2, 15), clock(2, 45), "2026-10-25T01:20:00Z", true, "2026-10-25T01:45:00Z"},
 		{"01:30 to 03:30 over the gap", everyDay, clock(1, 30), clock(3, 30), "2026-03-29T01:10:00Z", true, "2026-03-29T01:30:00Z"},
-		{"the whole day", everyDay, 0, 0, "2026-03-29T12:00:00Z", true, "2026-03-29T22:00:00Z"},
+		{"the whole day", [7]bool{time.Sunday: true}, 0, 0, "2026-03-29T12:00:00Z", true, "2026-03-29T22:00:00Z"},
 		{"a whole Saturday ends with it", days(time.Saturday), 0, 24 * time.Hour, "2026-03-28T22:59:00Z", true, "2026-03-28T23:00:00Z"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -333,4 +333,21 @@ func TestClearLockStartsANewAttempt(t *testing.T) {
 	}
 	d.pass(10, 30)
 	d.wantWeight(5)
+}
+
+// TestAFreezeThatAdjoinsAnotherEndsWithIt: three days in two entries are one.
+func TestAFreezeThatAdjoinsAnotherEndsWithIt(t *testing.T) {
+	p := plan()
+	p.Freezes = []ladder.Freeze{
+		{Zone: time.UTC, Days: [7]bool{time.Monday: true}, To: 24 * time.Hour},
+		{Zone: time.UTC, Days: [7]bool{time.Tuesday: true, time.Wednesday: true}, To: 24 * time.Hour},
+	}
+	until, frozen := p.Frozen(t0.Add(5 * time.Hour)) // t0 is a Monday
+	if want := t0.AddDate(0, 0, 3); !frozen || !until.Equal(want) {
+		t.Errorf("frozen %v until %s, want until %s", frozen, until, want)
+	}
+	p.Freezes = []ladder.Freeze{{Zone: time.UTC, Days: everyDay, To: 24 * time.Hour}}
+	if until, frozen := p.Frozen(t0); !frozen || until.Sub(t0) < 30*24*time.Hour {
+		t.Errorf("a freeze without end: frozen %v until %s", frozen, until)
+	}
 }

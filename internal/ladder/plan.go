@@ -68,8 +68,25 @@ func (p *Plan) step(i int) *Step { return &p.Steps[min(i, len(p.Steps)-1)] }
 
 func (p *Plan) limits(step int) *breaker.Limits { return &p.step(step).Limits }
 
-// Frozen reports whether t falls into a freeze, and until when.
+// mostFrozen bounds how far ahead the end of a freeze is looked for: one that
+// lasts longer is said to last so long.
+const mostFrozen = 60 * 24 * time.Hour
+
+// Frozen reports whether t falls into a freeze, and until when: where one begins
+// as another ends, until the last of them is over.
 func (p *Plan) Frozen(t time.Time) (until time.Time, frozen bool) {
+	for at := t; at.Sub(t) < mostFrozen; at = until {
+		end, in := p.frozenAt(at)
+		if !in {
+			return until, frozen
+		}
+		until, frozen = end, true
+	}
+	return until, frozen
+}
+
+// frozenAt looks at one instant: until when the freezes last that it is in.
+func (p *Plan) frozenAt(t time.Time) (until time.Time, frozen bool) {
 	for i := range p.Freezes {
 		if end, in := p.Freezes[i].covers(t); in && end.After(until) {
 			until, frozen = end, true

@@ -36,8 +36,20 @@ const (
 	shareSigmas = 5
 	// shareMost bounds how many independent requests a step is taken for: however
 	// long it lasts, its users are the same ones, and each is on one side. That
-	// many users give a share of 1 % that is 0.13 % to 2.3 % by chance.
+	// many users give a share of 1 % that is 0.13 % to 2.3 % by chance. What was
+	// served before the newest shareSpan and before so many requests is forgotten:
+	// a gateway that no longer follows is found late in a step as well.
 	shareMost = 2000
+	shareSpan = time.Hour
+	// shareSlot is the span that is kept apart in the newest shareSlots of time;
+	// before that as much as makes this part of shareMost.
+	shareSlot  = 10 * time.Minute
+	shareSlots = 8
+	sharePart  = 6
+	// shareMended is how long a gateway has to follow the weight until what it did
+	// before is forgotten, with shareSure sigmas that it was another then.
+	shareMended = 30 * time.Minute
+	shareSure   = 3
 	// shareLeast is the count of requests on the wrong side that is looked at
 	// where no request belongs there: a few stragglers are none.
 	shareLeast = 20
@@ -58,58 +70,147 @@ type Share struct {
 // Of returns how much both arms served.
 func (s Share) Of() int64 { return s.Canary + s.Stable }
 
+// recentShare is what both arms served lately, in slots of time, oldest first.
+type recentShare struct {
+	Users bool        `json:"users,omitempty"` // users are counted
+	Slots []shareTime `json:"slots,omitempty"`
+}
+
+// shareTime is what both arms served from an instant on.
+type shareTime struct {
+	From   int64 `json:"from"` // start of its first window, unix nanoseconds
+	Canary int64 `json:"canary"`
+	Stable int64 `json:"stable"`
+}
+
+// String says the share seen in words.
+func (r recentShare) String() string { return r.sum().String() }
+
+func (r *recentShare) sum() Share { return r.from(0) }
+
+// from sums the slots from the i-th on.
+func (r *recentShare) from(i int) Share {
+	s := Share{Users: r.Users}
+	for _, x := range r.Slots[i:] {
+		s.Canary += x.Canary
+		s.Stable += x.Stable
+	}
+	return s
+}
+
 // add counts a window of the canary together with stable's of the same time;
 // without that there is no share to tell.
-func (s *Share) add(w *release.Window, stable []release.Window) {
+func (r *recentShare) add(c *ShareCheck, w *release.Window, stable []release.Window) {
 	i, found := slices.BinarySearchFunc(stable, w.T, func(s release.Window, t time.Time) int { return s.T.Compare(t) })
 	if !found || stable[i].Span != w.Span {
 		return
 	}
 	o := &stable[i]
 	users := w.Has(release.HasUsers) && o.Has(release.HasUsers)
-	if users != s.Users {
-		if s.Of() > 0 {
+	if total := r.sum(); users != r.Users {
+		if total.Of() > 0 {
 			return // what is counted does not change within a step
 		}
-		s.Users = users
+		r.Users = users
 	}
+	enough := shareMost * max(c.DesignEffect, 1)
+	x := r.slot(w.T.UnixNano(), enough/sharePart)
 	if users {
-		s.Canary += w.Users
-		s.Stable += o.Users
-		return
+		x.Canary += w.Users
+		x.Stable += o.Users
+	} else {
+		x.Canary += w.Total
+		x.Stable += o.Total
 	}
-	s.Canary += w.Total
-	s.Stable += o.Total
+	for len(r.Slots) > 1 && w.End().UnixNano()-r.Slots[1].From >= int64(shareSpan) {
+		if rest := r.from(1); float64(rest.Of()) < enough {
+			break
+		}
+		r.forget(1)
+	}
 }
 
-// share takes a window of traffic that ran wholly under the weight in force.
-func (st *State) share(w *release.Window, stable []release.Window) {
-	if !w.T.Before(st.At.Add(shareGrace * w.Span)) {
-		st.Share.add(w, stable)
+// slot returns the slot of an instant, the newest. A new one has the older ones
+// put together, to so many requests each.
+func (r *recentShare) slot(at int64, most float64) *shareTime {
+	n := len(r.Slots)
+	if n > 0 && at-r.Slots[n-1].From < int64(shareSlot) {
+		return &r.Slots[n-1]
 	}
+	r.Slots = append(r.Slots, shareTime{From: at})
+	for i := 0; i+1 < len(r.Slots)-shareSlots; {
+		x, y := &r.Slots[i], r.Slots[i+1]
+		if float64(x.Canary+x.Stable+y.Canary+y.Stable) > most {
+			i++
+			continue
+		}
+		x.Canary, x.Stable = x.Canary+y.Canary, x.Stable+y.Stable
+		r.Slots = slices.Delete(r.Slots, i+1, i+2)
+	}
+	return &r.Slots[len(r.Slots)-1]
+}
+
+// forget drops the oldest slots.
+func (r *recentShare) forget(n int) { r.Slots = r.Slots[:copy(r.Slots, r.Slots[n:])] }
+
+// share takes a window of traffic that ran wholly under the weight in force. A
+// mismatch that is over since shareMended is forgotten at once: it would outlive
+// its cause by hours.
+func (st *State) share(c *ShareCheck, w *release.Window, stable []release.Window) {
+	if w.T.Before(st.At.Add(shareGrace * w.Span)) {
+		return
+	}
+	st.Share.add(c, w, stable)
+	for i := len(st.Share.Slots) - 1; i > 0 && st.mismatch(c); i-- {
+		if w.End().UnixNano()-st.Share.Slots[i].From >= int64(shareMended) && st.mended(c, i) {
+			st.Share.forget(i)
+			return
+		}
+	}
+}
+
+// mended reports whether the share from the i-th slot on is the weight's, and
+// surely not the one from before.
+func (st *State) mended(c *ShareCheck, i int) bool {
+	all, now := st.Share.sum(), st.Share.from(i)
+	before := Share{Canary: all.Canary - now.Canary, Stable: all.Stable - now.Stable}
+	if before.Of() == 0 || now.Of() == 0 || c.off(now, st.Weight.Share(), shareSure) {
+		return false
+	}
+	return c.deviance(now, before.seen()) > shareSure*shareSure
 }
 
 // mismatch reports whether the share seen is not the weight's.
 func (st *State) mismatch(c *ShareCheck) bool {
-	n := float64(st.Share.Of())
-	if !c.On || n == 0 || st.At.IsZero() {
+	return c.On && !st.At.IsZero() && c.off(st.Share.sum(), st.Weight.Share(), shareSigmas)
+}
+
+// seen is the canary's part.
+func (s Share) seen() float64 { return float64(s.Canary) / float64(s.Of()) }
+
+// off reports whether a share is not the weight's, with so many sigmas.
+func (c *ShareCheck) off(s Share, weight, sigmas float64) bool {
+	n := float64(s.Of())
+	if n == 0 {
 		return false
 	}
-	weight := st.Weight.Share()
-	seen := float64(st.Share.Canary) / n
-	off := seen - weight
+	off := s.seen() - weight
 	if off > 0 && c.Included || off < 0 && c.Excluded {
 		return false
 	}
 	if weight == 0 || weight == 1 {
 		return math.Abs(off) > shareEdge && math.Abs(off)*n >= shareLeast
 	}
-	deviance := 2 * min(n/max(c.DesignEffect, 1), shareMost) * divergence(seen, weight)
-	return deviance > shareSigmas*shareSigmas && math.Abs(off) > c.Tolerance*min(weight, 1-weight)
+	return c.deviance(s, weight) > sigmas*sigmas && math.Abs(off) > c.Tolerance*min(weight, 1-weight)
 }
 
-// divergence is that of Kullback and Leibler between two shares, q neither 0
-// nor 1. A share of n that is p or further off comes with a probability of at
+// deviance is the square of the sigmas by which a share is off from q.
+func (c *ShareCheck) deviance(s Share, q float64) float64 {
+	return 2 * min(float64(s.Of())/max(c.DesignEffect, 1), shareMost) * divergence(s.seen(), q)
+}
+
+// divergence is that of Kullback and Leibler between two shares: infinite where
+// q is 0 or 1 and p is not. A share of n that is p or further off comes with a probability of at
 // most exp(-n*divergence), for every n (Hoeffding, Probability Inequalities for
 // Sums of Bounded Random Variables, 1963, theorem 1): so 2*n*divergence is the
 // square of a normal's sigmas for large n, and stays on the safe side of them

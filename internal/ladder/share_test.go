@@ -167,7 +167,7 @@ func TestAfterARollbackTheCanaryServesNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 			g.decide(ladder.Evidence{Observed: ladder.Observed{Weight: pct(0), At: g.now, Known: true}})
-			if g.last.Off || g.st.Share.Of() != 0 {
+			if g.last.Off || g.last.Share.Of() != 0 {
 				t.Fatalf("the share of the step before is held against the weight 0: %s", g.st.Share)
 			}
 			got := g.minutesToFind(tc.canary, 600-tc.canary)
@@ -314,4 +314,98 @@ func TestTheShareIsTheSameInAnyUnits(t *testing.T) {
 			t.Errorf("%v, with the arms exchanged %v", want, got)
 		}
 	})
+}
+
+// TestAMismatchIsForgottenWhenTheGatewayFollows, within the hour however long it
+// did not.
+func TestAMismatchIsForgottenWhenTheGatewayFollows(t *testing.T) {
+	for name, tc := range map[string]struct {
+		weight, was, is, of int64
+		hours               int
+		most                int // minutes
+	}{
+		"half instead of 1 %, 600 a minute, for an hour":    {1, 300, 6, 600, 1, 41},
+		"half instead of 1 %, 600 a minute, for two days":   {1, 300, 6, 600, 48, 41},
+		"half instead of 1 %, 100 a minute":                 {1, 50, 1, 100, 10, 60},
+		"half instead of 10 %, 10 a minute":                 {10, 5, 1, 10, 10, 60},
+		"nothing instead of 10 %, 100 a minute":             {10, 0, 10, 100, 5, 60},
+		"nothing instead of 1 %, 600 a minute":              {1, 0, 6, 600, 5, 41},
+		"everything instead of half":                        {50, 600, 300, 600, 5, 41},
+		"a tenth elsewhere at 100 %":                        {100, 540, 600, 600, 5, 41},
+		"twice as much as 1 %, a little over the tolerance": {1, 24, 6, 600, 5, 60},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := behind(pct(tc.weight), check())
+			for range tc.hours * 60 {
+				g.minute(tc.was, tc.of-tc.was)
+			}
+			if !g.last.Off {
+				t.Fatalf("not found: %s", g.st.Share)
+			}
+			n := 0
+			for g.last.Off && n < 1000 {
+				g.minute(tc.is, tc.of-tc.is)
+				n++
+			}
+			if n > tc.most {
+				t.Errorf("over after %d minutes, want %d at most", n, tc.most)
+			}
+			for range 600 {
+				if g.minute(tc.is, tc.of-tc.is).Off {
+					t.Fatalf("off again: %s", g.st.Share)
+				}
+			}
+		})
+	}
+}
+
+// TestAGatewayThatFollowsNoLongerIsFound, after a day in which it did.
+func TestAGatewayThatFollowsNoLongerIsFound(t *testing.T) {
+	for name, tc := range map[string]struct {
+		weight, becomes, of int64
+		most                int // minutes
+	}{
+		"half instead of 1 %":              {1, 300, 600, 3},
+		"nothing instead of 1 %":           {1, 0, 600, 60},
+		"nothing instead of 10 %":          {10, 0, 600, 40},
+		"a tenth elsewhere at 100 %":       {100, 540, 600, 15},
+		"half instead of 1 %, 60":          {1, 30, 60, 30},
+		"half instead of 10 %, 6 a minute": {10, 3, 6, 600},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := behind(pct(tc.weight), check())
+			rng := rand.New(rand.NewPCG(2019, 3))
+			for range 24 * 60 {
+				on := binomial(rng, tc.of, float64(tc.weight)/100)
+				if tc.weight == 100 {
+					on = tc.of
+				}
+				g.minute(on, tc.of-on)
+			}
+			n := 0
+			for !g.last.Off && n < 2000 {
+				g.minute(tc.becomes, tc.of-tc.becomes)
+				n++
+			}
+			if n > tc.most {
+				t.Errorf("found after %d minutes, want %d at most (%s)", n, tc.most, g.st.Share)
+			}
+		})
+	}
+}
+
+// TestTheShareIsKeptShort however long a step lasts.
+func TestTheShareIsKeptShort(t *testing.T) {
+	for _, perMinute := range []int64{1, 7, 100, 10_000} {
+		g := behind(pct(10), check())
+		for range 3 * 24 * 60 {
+			g.minute(perMinute/10, perMinute-perMinute/10)
+		}
+		if n := len(g.st.Share.Slots); n > 22 {
+			t.Errorf("%d a minute: %d slots", perMinute, n)
+		}
+		if of := g.last.Share.Of(); of < min(20_000, 3*24*60*perMinute-3*perMinute) {
+			t.Errorf("%d a minute: only %d requests are looked at", perMinute, of)
+		}
+	}
 }

@@ -58,12 +58,14 @@ type State struct {
 	Seen time.Time     `json:"seen"` // start of the last folded window
 	Span time.Duration `json:"span"` // its span
 
-	Share    Share             `json:"share"` // what both arms served under the weight in force
+	Share    recentShare       `json:"share"` // what both arms served lately under the weight in force
 	Gate     Tally             `json:"gate"`
 	Unripe   []Tally           `json:"unripe,omitempty"` // windows of this step younger than the label lag, oldest first
 	Covered  time.Duration     `json:"covered"`          // time at this step, in this attempt, with requests seen and not paused
 	Latched  release.SignalSet `json:"latched"`          // signals that failed in this attempt
 	Supplied release.SignalSet `json:"supplied"`         // optional signals that the source has supplied in this release
+
+	Barred []string `json:"barred,omitempty"` // candidates that a person rolled back, before this one
 
 	Paused    bool          `json:"paused"`
 	PausedAt  time.Time     `json:"paused_at,omitzero"` // since when, while Paused
@@ -132,6 +134,9 @@ type Evidence struct {
 	// Unasked: nobody looked at the traffic, as for a rollback by hand. A write
 	// that was asked for is completed, and no release begins.
 	Unasked bool
+	// More: there are more windows than one call is shown, and the next is shown
+	// the rest. These alone take no step forward.
+	More bool
 }
 
 // Tally sums the windows that a gate judges.
@@ -210,7 +215,7 @@ func control(w *release.Window, stable []release.Window) {
 // as it is younger than the label lag and has not been judged. Everything else
 // of a window is final when it is first seen.
 func (st *State) amend(l *breaker.Limits, w *release.Window) {
-	if l.LabelLag == 0 || !w.Has(release.HasSolved) || !breaker.Amend(l, &st.Breaker, w) {
+	if !amendable(l, w) || !breaker.Amend(l, &st.Breaker, w) {
 		return
 	}
 	for i := range st.Unripe {
@@ -218,6 +223,26 @@ func (st *State) amend(l *breaker.Limits, w *release.Window) {
 			st.Unripe[i].SolveCounts = breaker.SolveCountsOf(w)
 		}
 	}
+}
+
+func amendable(l *breaker.Limits, w *release.Window) bool {
+	return l.LabelLag > 0 && w.Has(release.HasSolved)
+}
+
+// News reports whether Decide would make anything of a window of the canary that
+// it has folded, with stable's of that time: what is known of its labels has
+// changed and has not been judged.
+func (st *State) News(p *Plan, w *release.Window, stable []release.Window) bool {
+	l := p.limits(st.limitsStep())
+	if !amendable(l, w) {
+		return false
+	}
+	if l.AgainstStable && !w.Has(release.HasControl) {
+		with := *w
+		control(&with, stable)
+		w = &with
+	}
+	return breaker.Amends(l, &st.Breaker, w)
 }
 
 // gather takes a window of this step into the gate, at once or when its
@@ -246,7 +271,7 @@ func (st *State) ripen(now time.Time, lag time.Duration) {
 // enterStep starts a step's gate and hold empty.
 func (st *State) enterStep(step int, at time.Time) {
 	st.Step, st.At, st.Covered, st.PausedFor = step, at, 0, 0
-	st.Share, st.Gate, st.Unripe = Share{}, Tally{}, st.Unripe[:0]
+	st.Share, st.Gate, st.Unripe = recentShare{}, Tally{}, st.Unripe[:0]
 	st.Approval = nil
 }
 

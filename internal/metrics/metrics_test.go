@@ -202,21 +202,47 @@ func TestPromtoolFindsNothing(t *testing.T) {
 	}
 }
 
-// TestTheAlertsOfTheReferenceAreRules has Prometheus read them.
-func TestTheAlertsOfTheReferenceAreRules(t *testing.T) {
-	promtool := servertest.Program(t, "promtool", "prometheus")
+// alertRules writes the rules of docs/reference/metrics.md into a folder.
+func alertRules(t *testing.T, dir string) (path string) {
+	t.Helper()
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metrics.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rules, _ := strings.Cut(string(page), "## Alerts\n")
-	path := filepath.Join(t.TempDir(), "rules.yaml")
-	if err := os.WriteFile(path, []byte(strings.ReplaceAll(rules, "\n    ", "\n")), 0o600); err != nil {
+	_, rules, _ := strings.Cut(string(page), "\n    groups:\n")
+	path = filepath.Join(dir, "rules.yaml")
+	if err := os.WriteFile(path, []byte("groups:"+strings.ReplaceAll("\n"+rules, "\n    ", "\n")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", path).CombinedOutput()
-	if err != nil || !bytes.Contains(out, []byte("4 rules found")) {
+	return path
+}
+
+// TestTheAlertsOfTheReferenceAreRules has Prometheus read them.
+func TestTheAlertsOfTheReferenceAreRules(t *testing.T) {
+	promtool := servertest.Program(t, "promtool", "prometheus")
+	out, err := exec.CommandContext(t.Context(), promtool, "check", "rules", alertRules(t, t.TempDir())).CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("6 rules found")) {
 		t.Errorf("promtool check rules: %v\n%s", err, out)
+	}
+}
+
+// TestTheAlertsFireWhenTheyShould has Prometheus put the series of
+// testdata/alerts.yaml through them: releases that complete, end early, are
+// rolled back and hang.
+func TestTheAlertsFireWhenTheyShould(t *testing.T) {
+	promtool := servertest.Program(t, "promtool", "prometheus")
+	dir := t.TempDir()
+	alertRules(t, dir)
+	cases, err := os.ReadFile(filepath.Join("testdata", "alerts.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "alerts.yaml")
+	if err := os.WriteFile(path, cases, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.CommandContext(t.Context(), promtool, "test", "rules", path).CombinedOutput(); err != nil {
+		t.Errorf("promtool test rules: %v\n%s", err, out)
 	}
 }
 

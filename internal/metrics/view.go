@@ -37,7 +37,7 @@ type View struct {
 
 	Signals []Signal
 
-	// Counts since the process started.
+	// Counts of the service, kept over restarts and releases.
 	Trips          map[release.Signal]int64
 	Decisions      map[release.Move]int64
 	Rollbacks      int64

@@ -33,13 +33,14 @@ var moving = []Event{Started, Advanced, Completed}
 // alerts maps events to alerts. An end that nothing began is harmless:
 // Alertmanager tells nobody of it.
 var alerts = []alert{
-	{RolledBack, "CanaryRolledBack", "critical", with(moving, Recovered)},
-	{Locked, "CanaryLocked", "critical", with(moving, Recovered)},
+	{RolledBack, "CanaryRolledBack", "critical", with(moving, Recovered, LockCleared)},
+	{Locked, "CanaryLocked", "critical", with(moving, Recovered, LockCleared)},
 	{Incomplete, "CanaryRollbackIncomplete", "critical", with(moving, RolledBack, Locked, Recovered)},
-	{Drift, "CanaryDrift", "critical", with(moving, RolledBack, Locked, Resumed)},
-	{Mismatch, "CanaryShareMismatch", "warning", with(moving, RolledBack, Locked)},
-	{SourceLost, "CanarySourceLost", "warning", with(moving, SourceBack)},
-	{TargetLost, "CanaryTargetLost", "critical", with(moving, RolledBack, Locked, Probing)},
+	{Drift, "CanaryDrift", "critical", with(moving, RolledBack, Locked, DriftOver)},
+	{Mismatch, "CanaryShareMismatch", "warning", with(moving, RolledBack, Locked, ShareOK)},
+	{SourceLost, "CanarySourceLost", "warning", with(moving, RolledBack, Locked, SourceBack)},
+	{TargetLost, "CanaryTargetLost", "critical", with(moving, RolledBack, Locked, Probing, TargetBack)},
+	{WriteRefused, "CanaryWriteRefused", "warning", with(moving, RolledBack, Locked)},
 	{Overdue, "CanaryOverdue", "warning", with(moving, RolledBack, Locked)},
 	{Approval, "CanaryAwaitingApproval", "info", with(moving, RolledBack, Locked)},
 	{Paused, "CanaryPaused", "info", with(moving, Resumed)},
@@ -150,5 +151,5 @@ func (am *alertmanager) judge(a answer) error {
 	if json.Unmarshal(a.body, &text) != nil && json.Unmarshal(a.body, &object) == nil {
 		text = object.Message
 	}
-	return a.refused(excerpt([]byte(text)))
+	return a.refused(a.excerpt(text))
 }

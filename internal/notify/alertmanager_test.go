@@ -19,7 +19,7 @@ func TestAlertmanagerEndsWhatItWasAskedToBegin(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[Event]string{
-		Drift: "[CanaryDrift begins]", Paused: "[CanaryPaused begins]", Resumed: "[CanaryDrift ends CanaryPaused ends]",
+		Drift: "[CanaryDrift begins]", Paused: "[CanaryPaused begins]", DriftOver: "[CanaryDrift ends]", Resumed: "[CanaryPaused ends]",
 		RolledBack: "[CanaryDrift ends]", Locked: "[CanaryDrift ends]", Test: "[CanaryTest begins]",
 		Started: "[CanaryDrift ends CanaryPaused ends]", Advanced: "[CanaryDrift ends CanaryPaused ends]", Completed: "[CanaryDrift ends CanaryPaused ends]",
 	}

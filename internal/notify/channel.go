@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
 )
 
 // channelTimeout is the limit of one delivery where the configuration has none.
@@ -35,7 +36,7 @@ type channel struct {
 // here, once: an error says which variable is missing, and never what one
 // holds.
 func New(c config.Channel, index int, o Options) (Channel, error) {
-	name := fmt.Sprintf("%s (notify[%d])", c.Kind, index)
+	name := channelName(c, index)
 	ch, err := newChannel(c, name, o)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
@@ -43,20 +44,26 @@ func New(c config.Channel, index int, o Options) (Channel, error) {
 	return ch, nil
 }
 
+func channelName(c config.Channel, index int) string {
+	return fmt.Sprintf("%s (notify[%d])", c.Kind, index)
+}
+
 func newChannel(c config.Channel, name string, o Options) (*channel, error) {
-	env := newEnvironment(o.Getenv)
+	env := envsecret.New(o.Getenv)
 	events, err := parseEvents(c.Events)
 	if err != nil {
 		return nil, err
 	}
 	link := newLink(o, c.Timeout, channelTimeout)
-	if link.url, err = env.address(c.URL, c.URLEnv); err != nil {
+	if link.url, err = address(env, c.URL, c.URLEnv); err != nil {
 		return nil, err
 	}
 	ch := &channel{name: name, link: link, now: o.now(), wants: events.has}
-	secret, err := env.secret("secret_env", c.SecretEnv)
-	if err != nil {
-		return nil, err
+	secret := ""
+	if c.SecretEnv != "" {
+		if secret, err = env.Value("secret_env", c.SecretEnv); err != nil {
+			return nil, err
+		}
 	}
 	if err := ch.link.authorize(env, c.TokenEnv, c.Headers); err != nil {
 		return nil, err
@@ -64,7 +71,7 @@ func newChannel(c config.Channel, name string, o Options) (*channel, error) {
 	if err := ch.speak(c, secret, events); err != nil {
 		return nil, err
 	}
-	link.mask = env.mask()
+	link.secrets = env.Secrets()
 	return ch, nil
 }
 
@@ -97,7 +104,7 @@ func (ch *channel) speak(c config.Channel, secret string, events eventSet) (err 
 func (ch *channel) Send(ctx context.Context, m Message) error {
 	out, err := ch.say.request(m, ch.now())
 	if err != nil {
-		return &DeliveryError{To: ch.name, Err: ch.link.clean(err)}
+		return &DeliveryError{To: ch.name, Err: ch.link.secrets.Clean(err)}
 	}
 	a, err := ch.link.do(ctx, out)
 	if err == nil {

@@ -1,107 +1,74 @@
 package notify
 
 import (
-	"context"
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
 )
 
-func failing(retry bool, after time.Duration) error {
-	return &DeliveryError{To: "x", Err: errors.New("no"), Retry: retry, After: after}
+func failing(after time.Duration) error {
+	return &DeliveryError{To: "x", Err: errors.New("no"), Retry: true, After: after}
 }
 
-// run delivers against a list of outcomes; the last one stays.
-func run(ctx context.Context, tries int, outcomes ...error) (attempts int, waits []time.Duration, err error) {
-	n := 0
-	attempts, err = Deliver(ctx, func(context.Context) error {
-		n++
-		return outcomes[min(n, len(outcomes))-1]
-	}, tries, func(_ context.Context, d time.Duration) error {
-		waits = append(waits, d)
-		return nil
-	})
-	return attempts, waits, err
-}
-
-func TestDeliverTriesAgainOnlyWhatMayMend(t *testing.T) {
-	other := errors.New("some other error")
-	cases := []struct {
-		name     string
-		tries    int
-		outcomes []error
-		attempts int
-		fails    bool
-	}{
-		{"success at once", 5, []error{nil}, 1, false},
-		{"success at the third try", 5, []error{failing(true, 0), failing(true, 0), nil}, 3, false},
-		{"permanent stops at once", 5, []error{failing(false, 0)}, 1, true},
-		{"permanent after a retry stops", 5, []error{failing(true, 0), failing(false, 0)}, 2, true},
-		{"an error of another type is permanent", 5, []error{other}, 1, true},
-		{"tries are used up", 3, []error{failing(true, 0)}, 3, true},
-		{"no tries are one", 0, []error{failing(true, 0)}, 1, true},
-	}
-	for _, c := range cases {
-		attempts, waits, err := run(t.Context(), c.tries, c.outcomes...)
-		if attempts != c.attempts || (err != nil) != c.fails || len(waits) != attempts-1 {
-			t.Errorf("%s: %d attempts, %d waits, %v", c.name, attempts, len(waits), err)
-		}
-	}
-}
-
-func TestDeliverWaitsLongerAndLongerWithJitter(t *testing.T) {
+func TestPausesGrowLongerWithJitterAndEndAtAMinute(t *testing.T) {
 	differ := map[time.Duration]bool{}
 	for range 200 {
-		_, waits, _ := run(t.Context(), 9, failing(true, 0))
-		for i, d := range waits {
-			most := min(time.Second<<i, time.Minute)
-			if d < most/2 || d > most {
-				t.Fatalf("wait %d is %s, want between %s and %s", i, d, most/2, most)
+		for i := range 12 {
+			most := min(3*time.Second<<i, time.Minute)
+			if d := Pause(i+1, failing(0)); d < most*3/4 || d > most {
+				t.Fatalf("pause %d is %s, want between %s and %s", i+1, d, most*3/4, most)
 			}
 		}
-		differ[waits[0]] = true
+		differ[Pause(1, failing(0))] = true
 	}
 	if len(differ) < 100 {
-		t.Errorf("only %d different first waits in 200", len(differ))
+		t.Errorf("only %d different first pauses in 200", len(differ))
+	}
+	if d := Pause(1_000_000, failing(0)); d > time.Minute {
+		t.Errorf("after very many tries %s", d)
 	}
 }
 
-func TestDeliverWaitsAsAskedUpToAMinute(t *testing.T) {
+func TestAPauseIsWhatTheOtherSideAsksForUpToAMinute(t *testing.T) {
 	for asked, want := range map[time.Duration]time.Duration{20 * time.Second: 20 * time.Second, time.Hour: time.Minute} {
-		if _, waits, _ := run(t.Context(), 2, failing(true, asked)); waits[0] != want {
-			t.Errorf("asked for %s, waited %s", asked, waits[0])
+		if d := Pause(1, failing(asked)); d != want {
+			t.Errorf("asked for %s, pauses %s", asked, d)
 		}
 	}
-	if _, waits, _ := run(t.Context(), 6, failing(true, time.Nanosecond)); waits[4] < 8*time.Second {
-		t.Errorf("asked for less than the backoff, waited %s", waits[4])
+	if d := Pause(5, failing(time.Nanosecond)); d < 36*time.Second {
+		t.Errorf("asked for less than the backoff, pauses %s", d)
+	}
+	if d := Pause(1, errors.New("some other error")); d < 2*time.Second || d > 3*time.Second {
+		t.Errorf("an error of another type pauses %s", d)
 	}
 }
 
-func TestDeliverEndsWithItsContext(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		defer cancel()
-		attempts, err := Deliver(ctx, func(context.Context) error { return failing(true, time.Minute) }, 5, nil)
-		if _, ok := errors.AsType[*DeliveryError](err); attempts != 1 || !ok || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%d attempts, %v", attempts, err)
+// TestFiveTriesReachOverARestartOfHalfAMinute: a hook's tries are five, and a
+// command that ends waits a minute for them.
+func TestFiveTriesReachOverARestartOfHalfAMinute(t *testing.T) {
+	for range 1000 {
+		var last time.Duration
+		for try := 1; try < hookTries; try++ {
+			last += Pause(try, failing(0))
 		}
-		attempts, err = Deliver(ctx, func(context.Context) error { t.Error("sent"); return nil }, 5, nil)
-		if attempts != 0 || !errors.Is(err, context.DeadlineExceeded) {
-			t.Errorf("%d attempts, %v", attempts, err)
+		if last <= 30*time.Second || last >= time.Minute {
+			t.Fatalf("the last try comes after %s", last)
 		}
-	})
+	}
 }
 
-func TestDeliverSendsTheSameKeyAgain(t *testing.T) {
+func TestASecondSendHasTheSameKey(t *testing.T) {
 	r := receive(t, 503, "")
 	ch := mustNew(t, config.Channel{Kind: "webhook", URL: r.URL}, environ(nil))
-	attempts, err := Deliver(t.Context(), func(ctx context.Context) error { return ch.Send(ctx, rollback()) }, 3,
-		func(context.Context, time.Duration) error { return nil })
-	if attempts != 3 || err == nil {
-		t.Fatalf("%d attempts, %v", attempts, err)
+	for range 3 {
+		if err := ch.Send(t.Context(), rollback()); err == nil {
+			t.Fatal("503 is no success")
+		}
+	}
+	if len(r.got) != 3 {
+		t.Fatalf("%d requests", len(r.got))
 	}
 	for _, got := range r.got {
 		if got.header.Get("Idempotency-Key") != rollback().Key {

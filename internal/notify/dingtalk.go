@@ -93,5 +93,5 @@ func (a answer) errcode(busy []int64) error {
 	if *said.Code == 0 {
 		return a.accepted()
 	}
-	return a.coded(fmt.Sprintf("errcode %d: %s", *said.Code, excerpt([]byte(said.Msg))), slices.Contains(busy, *said.Code))
+	return a.coded(fmt.Sprintf("errcode %d: %s", *said.Code, a.excerpt(said.Msg)), slices.Contains(busy, *said.Code))
 }

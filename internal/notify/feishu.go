@@ -121,7 +121,7 @@ func (feishu) judge(a answer) error {
 		return a.accepted()
 	}
 	busy := slices.Contains(feishuBusy, *said.Code) || strings.Contains(said.Msg, "too many request")
-	return a.coded(fmt.Sprintf("code %d: %s", *said.Code, excerpt([]byte(said.Msg))), busy)
+	return a.coded(fmt.Sprintf("code %d: %s", *said.Code, a.excerpt(said.Msg)), busy)
 }
 
 // coded is the error of an answer that has a code of its own.
@@ -137,5 +137,5 @@ func (a answer) unclear(field string) error {
 	if err := a.accepted(); err != nil {
 		return err
 	}
-	return fmt.Errorf("answered %d without %s in the body (%s): the address may not be a robot's", a.status, field, orNothing(excerpt(a.body)))
+	return fmt.Errorf("answered %d without %s in the body (%s): the address may not be a robot's", a.status, field, orNothing(a.excerpt(string(a.body))))
 }

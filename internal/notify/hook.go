@@ -1,6 +1,7 @@
 package notify
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
 )
 
 const (
@@ -18,15 +20,8 @@ const (
 // NewHook returns the hook that h configures; index is its place in the list.
 // Addresses and secrets are read from the environment here, once.
 func NewHook(h config.Hook, index int, o Options) (Hook, error) {
-	place := fmt.Sprintf("hooks.on_rollback[%d]", index)
-	name := fmt.Sprintf("%s (%s)", h.Kind, place)
-	if h.Name != "" {
-		name = fmt.Sprintf("%s (%s)", h.Name, place)
-	}
-	base := hookBase{name: name, tries: h.Tries}
-	if base.tries < 1 {
-		base.tries = hookTries
-	}
+	name := hookName(h, index)
+	base := hookBase{name: name, tries: triesOf(h)}
 	var hook Hook
 	var err error
 	switch h.Kind {
@@ -41,6 +36,17 @@ func NewHook(h config.Hook, index int, o Options) (Hook, error) {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	return hook, nil
+}
+
+func hookName(h config.Hook, index int) string {
+	return fmt.Sprintf("%s (hooks.on_rollback[%d])", cmp.Or(h.Name, h.Kind), index)
+}
+
+func triesOf(h config.Hook) int {
+	if h.Tries < 1 {
+		return hookTries
+	}
+	return h.Tries
 }
 
 type hookBase struct {
@@ -67,19 +73,19 @@ type httpHook struct {
 }
 
 func newHTTPHook(h config.Hook, base hookBase, o Options) (*httpHook, error) {
-	env := newEnvironment(o.Getenv)
+	env := envsecret.New(o.Getenv)
 	out := &httpHook{hookBase: base, link: newLink(o, h.Timeout, hookTimeout), method: h.Method, body: h.Body, now: o.now()}
-	if out.method != "" && !headerName.MatchString(out.method) {
+	if out.method != "" && !envsecret.IsToken(out.method) {
 		return nil, fmt.Errorf("method: %q is no method of HTTP", out.method)
 	}
 	var err error
-	if out.link.url, err = env.address(h.URL, h.URLEnv); err != nil {
+	if out.link.url, err = address(env, h.URL, h.URLEnv); err != nil {
 		return nil, err
 	}
 	if err := out.link.authorize(env, h.TokenEnv, h.Headers); err != nil {
 		return nil, err
 	}
-	out.link.mask = env.mask()
+	out.link.secrets = env.Secrets()
 	return out, nil
 }
 

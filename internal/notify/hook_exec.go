@@ -8,10 +8,13 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"strings"
 	"time"
 	"unicode/utf8"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
+	"github.com/canaryctl/canaryctl/internal/program"
 )
 
 // Exit statuses by which a shell says that no later try will do: a command
@@ -64,7 +67,7 @@ func (h *execHook) Run(ctx context.Context, m Message) error {
 	cmd.Stdout, cmd.Stderr = &out, &out
 	cmd.Env = append(os.Environ(), variables(m)...)
 	cmd.WaitDelay = pipeWait
-	ownGroup(cmd)
+	program.OwnGroup(cmd)
 	err := cmd.Run()
 	if err == nil || errors.Is(err, exec.ErrWaitDelay) && bounded.Err() == nil {
 		return nil // what it left in the background is not waited for
@@ -107,21 +110,26 @@ func variables(m Message) []string {
 	}
 }
 
-// tail keeps the end of what is written to it.
+// tail keeps the end of what is written to it: far more than is shown, so that
+// what is taken out of it is there whole.
 type tail struct{ buf []byte }
+
+// tailKept is how much of it is kept, in bytes.
+const tailKept = 64 << 10
 
 // Write implements [io.Writer].
 func (t *tail) Write(p []byte) (int, error) {
 	t.buf = append(t.buf, p...)
-	if over := len(t.buf) - 2*tailLimit; over > 0 {
+	if over := len(t.buf) - tailKept; over > 0 {
 		t.buf = append(t.buf[:0], t.buf[over:]...)
 	}
 	return len(p), nil
 }
 
-// String returns the end of it in one line.
+// String returns the end of it in one line, without what is or looks like a
+// secret: it goes into the journal and to every channel.
 func (t *tail) String() string {
-	s := oneLine(string(t.buf))
+	s := oneLine(envsecret.HidePrinted(strings.ToValidUTF8(string(t.buf), ""), os.Environ()))
 	if len(s) <= tailLimit {
 		return s
 	}

@@ -99,7 +99,7 @@ func TestHooksThatCannotWorkAreRefused(t *testing.T) {
 		{config.Hook{Kind: "smtp"}, "the kinds are http and exec"},
 		{config.Hook{Kind: "http", Name: "purge"}, "purge (hooks.on_rollback[1]): it needs url or url_env"},
 		{config.Hook{Kind: "http", URL: "http://h.example", Method: "A B"}, "no method of HTTP"},
-		{config.Hook{Kind: "http", URL: "http://h.example", TokenEnv: "T"}, "variable T is empty"},
+		{config.Hook{Kind: "http", URL: "http://h.example", TokenEnv: "T"}, "variable T is not set or empty"},
 		{config.Hook{Kind: "exec"}, "exec (hooks.on_rollback[1]): it needs command"},
 	}
 	for _, c := range cases {
@@ -238,5 +238,57 @@ func TestHooksAreForRollbacksOnly(t *testing.T) {
 		if failed, ok := errors.AsType[*DeliveryError](err); !ok || failed.Retry || !errors.Is(err, errNoRecord) && !strings.Contains(err.Error(), errNoRecord.Error()) {
 			t.Errorf("%s: got %v", h.Kind, err)
 		}
+	}
+}
+
+func TestWhatAnExecHookPrintsIsShownWithoutSecrets(t *testing.T) {
+	t.Setenv("PURGE_TOKEN", "tok-1234567890abcdef")
+	for name, script := range map[string]string{
+		"a variable":       `echo "sent $PURGE_TOKEN"; exit 1`,
+		"a shell's trace":  `set -x; : "Authorization: Bearer $PURGE_TOKEN"; exit 1`,
+		"far back":         `echo "$PURGE_TOKEN"; head -c 470 /dev/zero | tr '\0' x; exit 1`,
+		"a header":         `echo "> Authorization: Basic dG9rLTEyMzQ1Njc4OTBhYmNkZWY="; exit 1`,
+		"an issuer's form": `echo "key sk-proj-tok-1234567890 revoked"; exit 1`,
+		"an address":       `echo "https://bot:tok-1234567@h.example/ not found"; exit 1`,
+	} {
+		err := shell(t, script, time.Minute).Run(t.Context(), rollback())
+		if err == nil || strings.Contains(err.Error(), "tok-1") || strings.Contains(err.Error(), "90abcdef") || strings.Contains(err.Error(), "dG9rLTEy") || !strings.Contains(err.Error(), "***") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+func TestWhatCannotBeOpenedStandsInUntried(t *testing.T) {
+	none := environ(nil)
+	ch, err := NewOrAbsent(config.Channel{Kind: "slack", URLEnv: "INBOX", Events: []string{"rolled_back"}}, 2, none)
+	if err == nil || ch.String() != "slack (notify[2])" || !ch.Wants(RolledBack) || !ch.Wants(Test) || ch.Wants(Advanced) {
+		t.Fatalf("%v, %v", ch, err)
+	}
+	am, err := NewOrAbsent(config.Channel{Kind: "alertmanager", URLEnv: "INBOX", Events: []string{"paused"}}, 0, none)
+	if err == nil || !am.Wants(Paused) || !am.Wants(Resumed) || am.Wants(Drift) {
+		t.Fatalf("%v, %v", am, err)
+	}
+	odd, err := NewOrAbsent(config.Channel{Kind: "slack", URL: nobody, Events: []string{"no-event"}}, 0, none)
+	if err == nil || !odd.Wants(Advanced) {
+		t.Fatalf("%v, %v", odd, err)
+	}
+	h, err := NewHookOrAbsent(config.Hook{Kind: "http", Name: "purge", URL: nobody, TokenEnv: "PURGE", Tries: 3}, 1, none)
+	if err == nil || h.String() != "purge (hooks.on_rollback[1])" || h.Tries() != 3 {
+		t.Fatalf("%v, %v", h, err)
+	}
+	for want, err := range map[string]error{
+		"slack (notify[2]): url_env: the environment variable INBOX is not set or empty":              ch.Send(t.Context(), rollback()),
+		"purge (hooks.on_rollback[1]): token_env: the environment variable PURGE is not set or empty": h.Run(t.Context(), rollback()),
+	} {
+		failed, ok := errors.AsType[*DeliveryError](err)
+		if !ok || !failed.Retry || !failed.Untried || err.Error() != want {
+			t.Errorf("%+v, want %q", err, want)
+		}
+	}
+	if ch, err := NewOrAbsent(config.Channel{Kind: "slack", URL: "https://h.example/x"}, 0, none); err != nil || ch == nil {
+		t.Error(err)
+	}
+	if h, err := NewHookOrAbsent(config.Hook{Kind: "http", URL: "https://h.example/x"}, 0, none); err != nil || h == nil {
+		t.Error(err)
 	}
 }

@@ -6,15 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
-	"unicode"
+
+	"github.com/canaryctl/canaryctl/internal/envsecret"
+	"github.com/canaryctl/canaryctl/internal/webclient"
 )
 
 // answerLimit bounds what is read of an answer; success rules need a few
@@ -28,7 +26,7 @@ type link struct {
 	client  *http.Client
 	timeout time.Duration
 	headers http.Header
-	mask    func(string) string
+	secrets envsecret.Secrets
 }
 
 // outgoing is one request.
@@ -41,9 +39,10 @@ type outgoing struct {
 
 // answer is what came back.
 type answer struct {
-	status int
-	header http.Header
-	body   []byte
+	status  int
+	header  http.Header
+	body    []byte
+	secrets envsecret.Secrets // what it may repeat
 }
 
 func newLink(o Options, timeout, usual time.Duration) *link {
@@ -54,47 +53,35 @@ func newLink(o Options, timeout, usual time.Duration) *link {
 	if o.Client != nil {
 		client = *o.Client
 	}
-	client.CheckRedirect = sameHost
+	client.CheckRedirect = webclient.SameHost
 	client.Timeout = 0 // ours is by request
-	return &link{client: &client, timeout: timeout, headers: http.Header{}, mask: func(s string) string { return s }}
-}
-
-// sameHost follows a redirect only to the same scheme and host and only with
-// the method and body kept (307, 308): the token must not travel to another
-// host, and a message that turned into a GET of a landing page would count as
-// delivered.
-func sameHost(next *http.Request, via []*http.Request) error {
-	first := via[0]
-	if next.URL.Host != first.URL.Host || next.URL.Scheme != first.URL.Scheme || next.Method != first.Method || len(via) > 5 {
-		return http.ErrUseLastResponse
-	}
-	return nil
+	return &link{client: &client, timeout: timeout, headers: http.Header{}}
 }
 
 // authorize sets the headers that are configured.
-func (l *link) authorize(env *environment, tokenEnv string, headers map[string]string) error {
-	token, err := env.secret("token_env", tokenEnv)
-	if err != nil {
+func (l *link) authorize(env *envsecret.Environment, tokenEnv string, headers map[string]string) (err error) {
+	if l.headers, err = env.Headers("headers", headers); err != nil || tokenEnv == "" {
 		return err
 	}
-	if token != "" {
-		l.headers.Set("Authorization", "Bearer "+token)
+	value, err := env.Authorization("token_env", tokenEnv, "")
+	if err == nil && l.headers.Get("Authorization") == "" {
+		l.headers.Set("Authorization", value)
 	}
-	for _, name := range slices.Sorted(maps.Keys(headers)) {
-		value, err := env.expand("headers."+name, headers[name])
-		if err != nil {
-			return err
-		}
-		if !headerName.MatchString(name) || strings.ContainsFunc(value, unicode.IsControl) {
-			return fmt.Errorf("headers: %q is no header's name, or its value is not one line", name)
-		}
-		l.headers.Set(name, value)
-	}
-	return nil
+	return err
 }
 
-// headerName is a token of RFC 9110, 5.6.2.
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+// address resolves where a channel or a hook sends to. All of it but the host is
+// secret, also where it stands in the configuration.
+func address(env *envsecret.Environment, inline, variable string) (*url.URL, error) {
+	if inline == "" && variable == "" {
+		return nil, errors.New("it needs url or url_env")
+	}
+	u, err := env.Address("url", inline, variable)
+	if err == nil {
+		env.Conceal(u)
+	}
+	return u, err
+}
 
 // do sends a request and reads the answer, within the limit of time.
 func (l *link) do(ctx context.Context, out outgoing) (answer, error) {
@@ -123,7 +110,7 @@ func (l *link) exchange(ctx context.Context, out outgoing) (answer, error) {
 	}
 	defer resp.Body.Close() // read as far as it is wanted
 	body, err := io.ReadAll(io.LimitReader(resp.Body, answerLimit))
-	return answer{status: resp.StatusCode, header: resp.Header, body: body}, err
+	return answer{status: resp.StatusCode, header: resp.Header, body: body, secrets: l.secrets}, err
 }
 
 func (l *link) newRequest(ctx context.Context, out outgoing) (*http.Request, error) {
@@ -156,42 +143,28 @@ func (l *link) newRequest(ctx context.Context, out outgoing) (*http.Request, err
 	return req, nil
 }
 
-// clean takes the secrets out of an error.
-func (l *link) clean(err error) error { return cleaned(err, l.mask) }
-
 // failure turns what went wrong into a *DeliveryError; nil stays nil.
 func (l *link) failure(to string, err error, now func() time.Time) error {
 	if err == nil {
 		return nil
 	}
-	out := &DeliveryError{To: to, Err: l.clean(err)}
+	out := &DeliveryError{To: to, Err: l.secrets.Clean(err)}
 	if again, ok := errors.AsType[*retryable](err); ok {
 		out.Retry = true
-		out.After = again.after(now())
+		out.After = webclient.RetryAfter(again.header, now())
 	}
 	return out
 }
 
 // retryable is an error that a later try could mend.
 type retryable struct {
-	err  error
-	wait string // Retry-After, as it came; ""
+	err    error
+	header http.Header // of the answer, which may ask to wait; nil: there was none
 }
 
 func (e *retryable) Error() string { return e.err.Error() }
 
 func (e *retryable) Unwrap() error { return e.err }
-
-// after reads Retry-After: seconds, or a date of HTTP (RFC 9110, 10.2.3).
-func (e *retryable) after(now time.Time) time.Duration {
-	if s, err := strconv.ParseInt(e.wait, 10, 32); err == nil {
-		return max(0, time.Duration(s)*time.Second)
-	}
-	if t, err := http.ParseTime(e.wait); err == nil {
-		return max(0, t.Sub(now))
-	}
-	return 0
-}
 
 // accepted is the rule that any 2xx is success; 429 and 5xx may mend.
 func (a answer) accepted() error {
@@ -204,7 +177,7 @@ func (a answer) accepted() error {
 // refused is the error of an answer; said is what it says, "" for its body.
 func (a answer) refused(said string) error {
 	if said == "" {
-		said = excerpt(a.body)
+		said = a.excerpt(string(a.body))
 	}
 	text := fmt.Sprintf("answered %d %s", a.status, http.StatusText(a.status))
 	if a.status >= 300 && a.status < 400 {
@@ -219,7 +192,7 @@ func (a answer) refused(said string) error {
 // mendable marks an error as one that a later try could mend, if it is.
 func (a answer) mendable(err error, again bool) error {
 	if again {
-		return &retryable{err: err, wait: a.header.Get("Retry-After")}
+		return &retryable{err: err, header: a.header}
 	}
 	return err
 }
@@ -227,8 +200,11 @@ func (a answer) mendable(err error, again bool) error {
 // excerptLimit is how much of an answer an error shows, in bytes.
 const excerptLimit = 300
 
-// excerpt returns the beginning of an answer in one line.
-func excerpt(body []byte) string { return cut(oneLine(string(body)), excerptLimit) }
+// excerpt returns the beginning of what an answer says in one line. Secrets go
+// first: one that is cut would not be found.
+func (a answer) excerpt(said string) string {
+	return cut(oneLine(a.secrets.Hide(said)), excerptLimit)
+}
 
 // withPath appends a path to an address that does not end with it.
 func withPath(u *url.URL, path string) *url.URL {

@@ -4,7 +4,7 @@
 //
 //	ch, err := notify.New(cfg.Notify[0], 0, notify.Options{Getenv: os.Getenv})
 //	if ch.Wants(m.Event) {
-//		attempts, err := notify.Deliver(ctx, func(ctx context.Context) error { return ch.Send(ctx, m) }, 5, nil)
+//		err := ch.Send(ctx, m) // once; another try is due after notify.Pause
 //	}
 //
 // It decides nothing: the driver says what happened and keeps what came of the
@@ -24,25 +24,30 @@ type Event string
 
 // The transitions. Each is told once.
 const (
-	Started    Event = "started"
-	Advanced   Event = "advanced"
-	Completed  Event = "completed"
-	RolledBack Event = "rolled_back" // weight 0 was read back
-	Locked     Event = "locked"      // and only a person clears it
-	Incomplete Event = "rollback_incomplete"
-	Probing    Event = "probing"
-	Recovered  Event = "recovered"
-	Approval   Event = "awaiting_approval"
-	Overdue    Event = "overdue" // max_wait_min is over
-	Drift      Event = "drift"
-	Mismatch   Event = "share_mismatch"
-	SourceLost Event = "source_lost"
-	SourceBack Event = "source_back"
-	TargetLost Event = "target_lost"
-	Paused     Event = "paused"
-	Resumed    Event = "resumed"
-	HookFailed Event = "hook_failed"
-	Test       Event = "test" // preflight
+	Started      Event = "started"
+	Advanced     Event = "advanced"
+	Completed    Event = "completed"
+	RolledBack   Event = "rolled_back" // weight 0 was read back
+	Locked       Event = "locked"      // and only a person clears it
+	LockCleared  Event = "lock_cleared"
+	Incomplete   Event = "rollback_incomplete"
+	Probing      Event = "probing"
+	Recovered    Event = "recovered"
+	Approval     Event = "awaiting_approval"
+	Overdue      Event = "overdue" // max_wait_min is over
+	Drift        Event = "drift"
+	DriftOver    Event = "drift_over"
+	Mismatch     Event = "share_mismatch"
+	ShareOK      Event = "share_ok"
+	SourceLost   Event = "source_lost"
+	SourceBack   Event = "source_back"
+	TargetLost   Event = "target_lost"
+	TargetBack   Event = "target_back"
+	WriteRefused Event = "write_refused" // a step forward, again and again
+	Paused       Event = "paused"
+	Resumed      Event = "resumed"
+	HookFailed   Event = "hook_failed"
+	Test         Event = "test" // preflight
 )
 
 // Message is one transition, ready to be told.
@@ -68,7 +73,7 @@ type Message struct {
 // Bad reports whether somebody should look now.
 func (e Event) Bad() bool {
 	switch e {
-	case RolledBack, Locked, Incomplete, Drift, Mismatch, SourceLost, TargetLost, HookFailed, Overdue:
+	case RolledBack, Locked, Incomplete, Drift, Mismatch, SourceLost, TargetLost, WriteRefused, HookFailed, Overdue:
 		return true
 	}
 	return false
@@ -104,6 +109,8 @@ type DeliveryError struct {
 	Err   error
 	Retry bool          // trying again may help
 	After time.Duration // how long it asks to wait; 0: it does not say
+	// Untried: nothing was sent, nor can be from here; it counts for no try.
+	Untried bool
 }
 
 // Error implements error.
@@ -118,4 +125,12 @@ type Options struct {
 	Client *http.Client        // nil: one of its own; redirects and limits of time are set here
 	Dir    string              // working directory of commands; "" is the process's
 	Now    func() time.Time    // nil: the clock
+}
+
+// now returns the clock.
+func (o Options) now() func() time.Time {
+	if o.Now == nil {
+		return time.Now
+	}
+	return o.Now
 }

@@ -69,7 +69,7 @@ func (slack) judge(a answer) error {
 		return err
 	}
 	if strings.TrimSpace(string(a.body)) != "ok" {
-		return errors.New("answered " + orNothing(excerpt(a.body)) + " instead of ok")
+		return errors.New("answered " + orNothing(a.excerpt(string(a.body))) + " instead of ok")
 	}
 	return nil
 }

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"github.com/canaryctl/canaryctl/internal/webclient"
 )
 
 const (
@@ -207,7 +209,7 @@ func (q *question) send(ctx context.Context) (*answer, *Result) {
 	}
 	transport := q.transport()
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	client := &http.Client{Transport: transport, CheckRedirect: webclient.NoRedirect}
 	start := time.Now()
 	resp, err := client.Do(req)
 	if err != nil {

@@ -93,7 +93,7 @@ func (s *Standing) Text(w io.Writer, style Style) error {
 	s.seen(&b)
 	s.table(&b, style)
 	if s.Left != nil {
-		fmt.Fprintf(&b, "  left     %s\n", release.Minutes(time.Duration(*s.Left)*time.Second))
+		fmt.Fprintf(&b, "  left     %s\n", release.Minutes(roughly(time.Duration(*s.Left)*time.Second)))
 	}
 	fmt.Fprintf(&b, "  next     %s\n", plain(s.Next))
 	return style.write(w, b.String())
@@ -119,6 +119,14 @@ func (s *Standing) headline(b *strings.Builder, style Style) {
 		}
 	}
 	b.WriteString("\n")
+}
+
+// roughly leaves the seconds out of what takes hours.
+func roughly(d time.Duration) time.Duration {
+	if d > time.Hour {
+		return d.Round(time.Minute)
+	}
+	return d
 }
 
 func (s *Standing) color() string {

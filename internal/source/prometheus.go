@@ -9,7 +9,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,8 +19,10 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/trace"
+	"github.com/canaryctl/canaryctl/internal/webclient"
 )
 
 const (
@@ -43,6 +44,7 @@ type prometheus struct {
 	url          string
 	client       *http.Client
 	header       http.Header
+	secrets      envsecret.Secrets
 	queries      []query
 	span, settle time.Duration
 	timeout      time.Duration
@@ -68,18 +70,14 @@ func newPrometheus(c *config.Source, o Options) (*prometheus, error) {
 	fail := func(err error, hint string) (*prometheus, error) {
 		return nil, &Error{Source: "source.prometheus", Err: err, Hint: hint}
 	}
-	address := c.URL
-	if c.URLEnv != "" {
-		if address = o.Getenv(c.URLEnv); address == "" {
-			return fail(fmt.Errorf("the environment variable %s is not set", c.URLEnv), "url_env names the variable that holds the address")
-		}
+	env := envsecret.New(o.Getenv)
+	if err := p.setURL(env, c); err != nil {
+		return fail(err, "url is the server's address, as in http://prometheus:9090; url_env names the variable that holds it")
 	}
-	if err := p.setURL(address, c.URLEnv == ""); err != nil {
-		return fail(err, "url is the server's address, as in http://prometheus:9090")
-	}
-	if err := p.setHeader(c, o.Getenv); err != nil {
+	if err := p.setHeader(env, c); err != nil {
 		return fail(err, "set it, or take it out of source.prometheus")
 	}
+	p.secrets = env.Secrets()
 	if err := p.setQueries(c, o.SlowMS > 0); err != nil {
 		return fail(err, "see source.prometheus.queries")
 	}
@@ -90,45 +88,27 @@ func newPrometheus(c *config.Source, o Options) (*prometheus, error) {
 // setURL takes the server's address, and the name that may be printed: without
 // user, password and parameters, and without the path of an address that was
 // kept out of canary.yaml.
-func (p *prometheus) setURL(address string, open bool) error {
-	u, err := url.Parse(strings.TrimSpace(address))
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return errors.New("the address is no URL of http or https") // it may hold a password
+func (p *prometheus) setURL(env *envsecret.Environment, c *config.Source) error {
+	u, err := env.Address("url", c.URL, c.URLEnv)
+	if err != nil {
+		return err
 	}
-	path := strings.TrimRight(u.Path, "/")
-	path = strings.TrimSuffix(strings.TrimSuffix(path, "/query_range"), "/api/v1")
-	p.name = "prometheus " + u.Scheme + "://" + u.Host
-	if open {
-		p.name += path
-	}
-	u.Path, u.RawPath, u.Fragment = path+"/api/v1/query_range", "", ""
+	u.Path = strings.TrimRight(u.Path, "/")
+	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimSuffix(u.Path, "/query_range"), "/api/v1"), ""
+	p.name = "prometheus " + envsecret.Named(u, c.URL)
+	u.Path += "/api/v1/query_range"
 	p.url = u.String()
 	return nil
 }
 
-var variable = regexp.MustCompile(`\$\{([^}]*)\}`)
-
 // setHeader fills in headers and the token from the environment.
-func (p *prometheus) setHeader(c *config.Source, getenv func(string) string) error {
-	p.header = make(http.Header)
-	var missing []string
-	get := func(name string) string {
-		v := getenv(name)
-		if v == "" && !slices.Contains(missing, name) {
-			missing = append(missing, name)
-		}
-		return strings.TrimSpace(v)
+func (p *prometheus) setHeader(env *envsecret.Environment, c *config.Source) (err error) {
+	if p.header, err = env.Headers("headers", c.Headers); err != nil || c.TokenEnv == "" {
+		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(c.Headers)) {
-		p.header.Set(name, variable.ReplaceAllStringFunc(c.Headers[name], func(v string) string { return get(v[2 : len(v)-1]) }))
-	}
-	if c.TokenEnv != "" {
-		p.header.Set("Authorization", "Bearer "+get(c.TokenEnv))
-	}
-	if len(missing) > 0 {
-		return fmt.Errorf("the environment variable %s is not set", strings.Join(missing, ", "))
-	}
-	return nil
+	value, err := env.Authorization("token_env", c.TokenEnv, "")
+	p.header.Set("Authorization", value)
+	return err
 }
 
 // setQueries puts the user's queries over the preset's.
@@ -177,7 +157,7 @@ func (p *prometheus) setClient(c *http.Client) {
 		c = http.DefaultClient
 	}
 	own := *c
-	own.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	own.CheckRedirect = webclient.NoRedirect
 	p.client = &own
 }
 
@@ -283,7 +263,7 @@ func (p *prometheus) explain(failed []error) error {
 // query asks for one stretch of windows.
 func (p *prometheus) query(ctx context.Context, q query, s stretch) (trace.Answer, error) {
 	fail := func(err error, hint string) (trace.Answer, error) {
-		return trace.Answer{}, &queryError{q, err, hint}
+		return trace.Answer{}, &queryError{q, p.secrets.Clean(err), hint} // the server may repeat what it was sent
 	}
 	form := url.Values{
 		"query": {q.text}, "start": {seconds(s.start)}, "end": {seconds(s.end)},
@@ -310,10 +290,10 @@ func (p *prometheus) query(ctx context.Context, q query, s stretch) (trace.Answe
 	}
 	ans, err := trace.ParseAnswer(body)
 	if said, ok := errors.AsType[*trace.AnswerError](err); ok && resp.StatusCode != http.StatusUnauthorized && resp.StatusCode != http.StatusForbidden {
-		return fail(fmt.Errorf("HTTP %d, %s: %s", resp.StatusCode, said.Type, printable(said.Message)), "the query is "+printable(q.text))
+		return fail(fmt.Errorf("HTTP %d, %s: %s", resp.StatusCode, said.Type, printable(p.secrets.Hide(said.Message))), "the query is "+printable(q.text))
 	}
 	if resp.StatusCode != http.StatusOK {
-		hint, err := status(resp, body)
+		hint, err := p.status(resp, body)
 		return fail(err, hint)
 	}
 	if err != nil {
@@ -332,20 +312,18 @@ func seconds(t time.Time) string {
 	return strconv.FormatInt(ms/1000, 10) + fmt.Sprintf(".%03d", ms%1000)
 }
 
-// unreached takes the address out of an error, which may hold a password.
+// unreached takes the address, which may hold a password, and all that is secret
+// out of an error.
 func (p *prometheus) unreached(err error) error {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("no answer within %s", p.timeout)
 	}
-	if e, ok := errors.AsType[*url.Error](err); ok {
-		return e.Err
-	}
-	return err
+	return p.secrets.Clean(err)
 }
 
 // status says what an answer that is no success means, and what to do.
-func status(resp *http.Response, body []byte) (hint string, err error) {
-	err = fmt.Errorf("HTTP %d%s", resp.StatusCode, excerpt(body))
+func (p *prometheus) status(resp *http.Response, body []byte) (hint string, err error) {
+	err = fmt.Errorf("HTTP %d%s", resp.StatusCode, p.excerpt(body))
 	switch s := resp.StatusCode; {
 	case s >= 300 && s < 400:
 		return "write the address that it leads to; a login page means that token_env or headers are missing", fmt.Errorf("HTTP %d, a redirect, which is not followed", s)
@@ -372,16 +350,17 @@ func shape(body []byte, err error) (hint string, _ error) {
 	return "", err
 }
 
-// excerpt is the start of a body that explains an error.
-func excerpt(body []byte) string {
-	text := strings.TrimSpace(string(body[:min(len(body), 200)]))
+// excerpt is the start of a body that explains an error. Secrets go first: one
+// that is cut would not be found.
+func (p *prometheus) excerpt(body []byte) string {
+	text := strings.TrimSpace(p.secrets.Hide(string(body[:min(len(body), 64<<10)])))
 	switch {
 	case text == "":
 		return ""
 	case strings.HasPrefix(text, "<"):
 		return ", a web page"
 	}
-	return ": " + printable(text)
+	return ": " + printable(text[:min(len(text), 200)])
 }
 
 // printable keeps a text from elsewhere on one line, without control

@@ -386,6 +386,38 @@ func TestHeadersAndTokenComeFromTheEnvironment(t *testing.T) {
 	}
 }
 
+func TestATokenWithALineEndInsideIsRefusedBeforeItIsSent(t *testing.T) {
+	c := prom("http://127.0.0.1:1", canaryQueries("total"))
+	c.TokenEnv = "TOKEN"
+	_, err := New(c, Options{Getenv: func(string) string { return "s3cret-one\ns3cret-two" }})
+	if err == nil || !strings.Contains(err.Error(), "control character") || strings.Contains(err.Error(), "s3cret") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestAServerThatRepeatsTheTokenDoesNotPutItIntoTheError(t *testing.T) {
+	for name, body := range map[string]string{
+		"text":        "you sent %s",
+		"at the edge": strings.Repeat("x", 190) + "%s",
+		"an answer":   `{"status":"error","errorType":"%s","error":"bad token %s"}`,
+		"not JSON":    `{"%s`,
+	} {
+		for _, status := range []int{200, 400, 401, 503} {
+			url := answers(t, func(w http.ResponseWriter, r *http.Request) {
+				w.WriteHeader(status)
+				io.WriteString(w, strings.ReplaceAll(body, "%s", r.Header.Get("Authorization")))
+			})
+			c := prom(url, canaryQueries("total"))
+			c.TokenEnv = "TOKEN"
+			s := newSource(t, c, Options{Getenv: func(string) string { return "tok-1234567890abcdef" }})
+			_, err := s.Read(t.Context(), noon, noon.Add(time.Minute))
+			if err == nil || strings.Contains(err.Error(), "tok-1") {
+				t.Errorf("%s, %d: %v", name, status, err)
+			}
+		}
+	}
+}
+
 func TestNewRefusesWhatCannotBeRead(t *testing.T) {
 	ok := canaryQueries("total")
 	for _, c := range []struct {
@@ -397,8 +429,9 @@ func TestNewRefusesWhatCannotBeRead(t *testing.T) {
 		{"no total of stable", func(c *config.Source) { c.Queries[release.Stable] = config.FieldText{"cost_mean": "x"} }, "stable has no query for total"},
 		{"a figure that windows do not have", func(c *config.Source) { c.Queries = canaryQueries("total", "violation") }, "did you mean violations?"},
 		{"an unknown preset", func(c *config.Source) { c.Preset = "vvlm" }, "no preset"},
-		{"no address", func(c *config.Source) { c.URL = "prometheus:9090" }, "no URL"},
-		{"a bad address with a password", func(c *config.Source) { c.URL = "http://bob:hunter2@%zz" }, "no URL"},
+		{"no address", func(c *config.Source) { c.URL = "prometheus:9090" }, "not an address"},
+		{"a bad address with a password", func(c *config.Source) { c.URL = "http://bob:hunter2@%zz" }, "not an address"},
+		{"a variable without a name", func(c *config.Source) { c.Headers = map[string]string{"X-A": "${}"} }, "names no environment variable"},
 		{"no span", func(c *config.Source) { c.Span = 0 }, "no length"},
 		{"an unknown kind", func(c *config.Source) { c.Kind = "graphite" }, "no such kind"},
 	} {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/canaryctl/canaryctl/internal/journal"
 )
 
 // asideMark stands in the names of files that are being written.
@@ -32,11 +34,7 @@ func replace(path string, data []byte, last func() error) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	d, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
+	return journal.SyncDir(filepath.Dir(path))
 }
 
 // asideAge is from when on a file aside was left by a process that was killed:

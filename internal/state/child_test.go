@@ -72,7 +72,7 @@ func obey(path string, in io.Reader, out io.Writer) error {
 			err = lease.Release()
 		case "drive":
 			var ok bool
-			if _, ok, err = dir.Driving(); !ok {
+			if _, ok, err = dir.Driving(state.Holder{Command: "run"}); !ok {
 				answer = "no"
 			}
 		case "turns": // takes the lock so many times, and tells each token

@@ -6,6 +6,7 @@
 //	  state.json      where that leaves the release; written anew after each change
 //	  fence.json      the newest fencing token and who holds it
 //	  lock, run.lock  held by whoever is at it, and by `run`
+//	  run.json        who holds run.lock, or did last
 //
 // [Dir.Acquire] gives a [Lease] with a fencing token that is higher than every
 // one before it. A holder that was overtaken, by a rollback that does not wait,
@@ -24,6 +25,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -38,7 +40,7 @@ type Dir struct {
 
 // Holder is who holds the lock.
 type Holder struct {
-	Token   uint64    `json:"token"`
+	Token   uint64    `json:"token,omitempty"` // 0: it holds run.lock, which has none
 	PID     int       `json:"pid"`
 	Who     string    `json:"who"`     // user@host
 	Command string    `json:"command"` // run, promote, rollback ...
@@ -230,14 +232,32 @@ func (d *Dir) fence() (Holder, error) {
 }
 
 // Driving takes run.lock, which `run` holds for as long as it runs, so that
-// there is one; false: there is one already.
-func (d *Dir) Driving() (release func() error, ok bool, err error) {
+// there is one; false: there is one already, [Dir.Runner].
+func (d *Dir) Driving(who Holder) (release func() error, ok bool, err error) {
 	l := flock.New(filepath.Join(d.path, "run.lock"))
 	ok, err = l.TryLock()
 	if err != nil || !ok {
 		return nil, false, err
 	}
+	b, err := json.Marshal(who)
+	if err == nil {
+		err = replace(d.runnerFile(), b, nil)
+	}
+	if err != nil {
+		return nil, false, errors.Join(fmt.Errorf("write down who runs: %w", err), l.Unlock())
+	}
 	return l.Unlock, true, nil
+}
+
+func (d *Dir) runnerFile() string { return filepath.Join(d.path, "run.json") }
+
+// Runner is whoever took run.lock last; the zero Holder if nobody is known.
+func (d *Dir) Runner() (h Holder) {
+	b, err := os.ReadFile(d.runnerFile())
+	if err != nil || json.Unmarshal(b, &h) != nil {
+		return Holder{}
+	}
+	return h
 }
 
 // Lease is the right to move a release.
@@ -333,10 +353,16 @@ func (l *Lease) Save(b []byte) error {
 }
 
 // SetAside renames a damaged journal, and the state with it, so that a rollback
-// can go on with a new one and nothing is lost.
+// can go on with a new one and nothing is lost. Once somebody else has taken the
+// release over they are theirs, and stay.
 func (l *Lease) SetAside(now time.Time) (names []string, err error) {
-	for _, path := range []string{l.dir.Journal(), l.dir.stateFile()} {
-		aside := path + ".damaged-" + now.UTC().Format("20060102T150405Z")
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	paths := []string{l.dir.Journal(), l.dir.stateFile()}
+	mark := freeMark(paths, ".damaged-"+now.UTC().Format("20060102T150405Z"))
+	for _, path := range paths {
+		aside := path + mark
 		switch renameErr := os.Rename(path, aside); {
 		case renameErr == nil:
 			names = append(names, aside)
@@ -345,6 +371,15 @@ func (l *Lease) SetAside(now time.Time) (names []string, err error) {
 		}
 	}
 	return names, err
+}
+
+// freeMark is a mark that no file has yet: two may be put aside in one second.
+func freeMark(paths []string, mark string) string {
+	free := mark
+	for n := 2; slices.ContainsFunc(paths, func(p string) bool { _, err := os.Lstat(p + free); return err == nil }); n++ {
+		free = fmt.Sprintf("%s-%d", mark, n)
+	}
+	return free
 }
 
 // Release lets the lock go.

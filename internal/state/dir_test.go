@@ -371,16 +371,24 @@ func TestADirectoryForReadingLeavesARollback(t *testing.T) {
 // TestOneDrives.
 func TestOneDrives(t *testing.T) {
 	d := openDir(t)
-	release, ok, err := d.Driving()
+	if got := d.Runner(); got != (state.Holder{}) {
+		t.Errorf("nobody runs, and it is %+v", got)
+	}
+	who := holder("run")
+	who.PID, who.Who = 42, "runner@host"
+	release, ok, err := d.Driving(who)
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
-	if _, ok, err := d.Driving(); ok || err != nil {
+	l := acquire(t, d) // one that drives does not keep others from a word
+	if _, ok, err := d.Driving(holder("run")); ok || err != nil {
 		t.Error("two drive", err)
 	}
-	l := acquire(t, d) // one that drives does not keep others from a word
+	if got := d.Runner(); got.PID != 42 || got.Who != "runner@host" || !got.Since.Equal(who.Since) {
+		t.Errorf("the one that drives is %+v", got)
+	}
 	noError(t, errors.Join(l.Release(), release()))
-	again, ok, err := d.Driving()
+	again, ok, err := d.Driving(who)
 	if !ok || err != nil {
 		t.Fatal(ok, err)
 	}
@@ -410,4 +418,44 @@ func TestADamagedReleaseIsSetAside(t *testing.T) {
 		t.Errorf("%s, %v", b, err)
 	}
 	noError(t, l.Release())
+}
+
+func TestTwoThatArePutAsideInOneSecondAreBothKept(t *testing.T) {
+	d := openDir(t)
+	l := acquire(t, d)
+	now := time.Date(2026, 3, 2, 10, 0, 0, 0, time.UTC)
+	for _, content := range []string{"first", "second", "third"} {
+		noError(t, errors.Join(os.WriteFile(d.Journal(), []byte(content), 0o600), l.Save([]byte(content))))
+		names, err := l.SetAside(now)
+		if err != nil || len(names) != 2 {
+			t.Fatalf("%v, %v", names, err)
+		}
+	}
+	for mark, want := range map[string]string{"": "first", "-2": "second", "-3": "third"} {
+		for _, path := range []string{d.Journal(), filepath.Join(d.Path(), "state.json")} {
+			if b, err := os.ReadFile(path + ".damaged-20260302T100000Z" + mark); string(b) != want || err != nil {
+				t.Errorf("%s%s holds %q, %v", path, mark, b, err)
+			}
+		}
+	}
+	noError(t, l.Release())
+}
+
+// TestWhoLostTheReleasePutsNothingAside: the files are the new holder's.
+func TestWhoLostTheReleasePutsNothingAside(t *testing.T) {
+	d := openDir(t)
+	l := acquire(t, d)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	next, err := d.Preempt(ctx, state.Holder{PID: 2, Since: time.Now()})
+	noError(t, err)
+	noError(t, os.WriteFile(d.Journal(), []byte("the new holder's"), 0o600))
+	names, err := l.SetAside(time.Now())
+	if _, lost := errors.AsType[*state.LostError](err); !lost || len(names) > 0 {
+		t.Errorf("%v, %v", names, err)
+	}
+	if b, err := os.ReadFile(d.Journal()); string(b) != "the new holder's" || err != nil {
+		t.Errorf("%q, %v", b, err)
+	}
+	noError(t, errors.Join(next.Release(), l.Release()))
 }

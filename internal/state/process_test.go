@@ -65,7 +65,7 @@ func TestAKilledHolderHoldsNothing(t *testing.T) {
 	if !errors.As(err, &busy) || busy.Holder.PID != c.cmd.Process.Pid || busy.Holder.Who != "child@host" {
 		t.Fatalf("%v", err)
 	}
-	if _, ok, _ := d.Driving(); ok {
+	if _, ok, _ := d.Driving(holder("run")); ok {
 		t.Fatal("two drive")
 	}
 	c.kill()
@@ -73,7 +73,7 @@ func TestAKilledHolderHoldsNothing(t *testing.T) {
 	if b, err := d.Load(); string(b) != "of the child" || err != nil {
 		t.Errorf("%s, %v", b, err)
 	}
-	free, ok, err := d.Driving()
+	free, ok, err := d.Driving(holder("run"))
 	if !ok {
 		t.Fatal("a killed run still drives", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/splice"
 )
@@ -118,19 +119,19 @@ func (t *configAPI) checkModes(key string, keepState bool) error {
 
 // connect resolves what comes from the environment.
 func (t *configAPI) connect(key string, cfg *config.ConfigAPITarget, o Options) error {
-	env := environment{getenv: o.Getenv}
-	base, err := env.address(key+".url", cfg.URL, cfg.URLEnv)
+	env := envsecret.New(o.Getenv)
+	base, err := env.Address(key+".url", cfg.URL, cfg.URLEnv)
 	if err != nil {
 		return err
 	}
 	read, write := base, base
 	if cfg.ReadURL != "" {
-		if read, err = env.address(key+".read_url", cfg.ReadURL, ""); err != nil {
+		if read, err = env.Address(key+".read_url", cfg.ReadURL, ""); err != nil {
 			return err
 		}
 	}
 	if cfg.WriteURL != "" {
-		if write, err = env.address(key+".write_url", cfg.WriteURL, ""); err != nil {
+		if write, err = env.Address(key+".write_url", cfg.WriteURL, ""); err != nil {
 			return err
 		}
 	}
@@ -138,20 +139,20 @@ func (t *configAPI) connect(key string, cfg *config.ConfigAPITarget, o Options) 
 		t.ifMatch = "off" // the ETag of one resource never matches another
 	}
 	t.readURL, t.writeURL = read.String(), write.String()
-	t.web = newWeb("config api "+named(write, cmp.Or(cfg.WriteURL, cfg.URL)), o.Client, cmp.Or(cfg.Timeout, defaultTimeout))
-	if t.web.header, err = env.headers(key, cfg.Headers); err != nil {
+	t.web = newWeb("config api "+envsecret.Named(write, cmp.Or(cfg.WriteURL, cfg.URL)), o.Client, cmp.Or(cfg.Timeout, defaultTimeout))
+	if t.web.header, err = env.Headers(key+".headers", cfg.Headers); err != nil {
 		return err
 	}
 	t.web.keyHint = "no token is sent: name the variable that holds it in token_env"
 	if cfg.TokenEnv != "" {
-		value, err := env.authorization(key, cfg.TokenEnv, cfg.TokenScheme)
+		value, err := env.Authorization(key+".token_env", cfg.TokenEnv, cfg.TokenScheme)
 		if err != nil {
 			return err
 		}
 		t.web.header.Set("Authorization", value)
 		t.web.keyHint = cfg.TokenEnv + " is set, but its token was rejected or has no rights here: a placeholder, a revoked key, or another token_scheme"
 	}
-	t.web.secrets = env.secrets
+	t.web.secrets = env.Secrets()
 	return nil
 }
 
@@ -183,7 +184,7 @@ func (t *configAPI) fetch(ctx context.Context) (held, error) {
 }
 
 func (t *configAPI) shape(err error, hint string) error {
-	return &ShapeError{Target: t.String(), Err: errors.New(t.web.secrets.hide(err.Error())), Hint: hint}
+	return &ShapeError{Target: t.String(), Err: errors.New(t.web.secrets.Hide(err.Error())), Hint: hint}
 }
 
 // Read implements [Target].

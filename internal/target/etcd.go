@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -48,23 +49,23 @@ func newEtcd(cfg *config.EtcdTarget, o Options) (Target, error) {
 	w.header.Set("Content-Type", "application/json")
 	w.keyHint = "target.etcd.user_env and password_env name variables with a user who may read and write the key"
 	t.gateway = &etcdGateway{web: w}
-	env := environment{getenv: o.Getenv}
+	env := envsecret.New(o.Getenv)
 	for i, endpoint := range cfg.Endpoints {
-		u, err := env.address(fmt.Sprintf("%s.endpoints[%d]", key, i), endpoint, "")
+		u, err := env.Address(fmt.Sprintf("%s.endpoints[%d]", key, i), endpoint, "")
 		if err != nil {
 			return nil, err
 		}
 		t.gateway.endpoints = append(t.gateway.endpoints, u)
 	}
 	if cfg.UserEnv != "" || cfg.PasswordEnv != "" {
-		if t.gateway.user, err = env.value(key+".user_env", cfg.UserEnv); err != nil {
+		if t.gateway.user, err = env.Value(key+".user_env", cfg.UserEnv); err != nil {
 			return nil, err
 		}
-		if t.gateway.password, err = env.value(key+".password_env", cfg.PasswordEnv); err != nil {
+		if t.gateway.password, err = env.Value(key+".password_env", cfg.PasswordEnv); err != nil {
 			return nil, err
 		}
 	}
-	w.secrets = env.secrets
+	w.secrets = env.Secrets()
 	return t, nil
 }
 

@@ -237,7 +237,7 @@ func (g *etcdGateway) withToken(token string) *web {
 		w.header = w.header.Clone()
 		w.header.Set("Authorization", token)
 		w.secrets = slices.Clone(w.secrets)
-		w.secrets.add(token)
+		w.secrets.Add(token)
 	}
 	return &w
 }

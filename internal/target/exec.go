@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
+	"github.com/canaryctl/canaryctl/internal/program"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -213,7 +215,7 @@ func (x *command) run(ctx context.Context, args []string, f figures) ([]byte, er
 	out, said := &bounded{}, &bounded{last: true}
 	cmd.Stdout, cmd.Stderr = out, said
 	cmd.WaitDelay = execGrace
-	ownGroup(cmd)
+	program.OwnGroup(cmd)
 	err = cmd.Run()
 	if limited.Err() == nil && errors.Is(err, exec.ErrWaitDelay) {
 		err = nil // it ended well; a child of its own goes on holding its output
@@ -245,16 +247,10 @@ func (x *command) outcome(ctx, limited context.Context, program string, err erro
 	return &RefusedError{Target: name, Err: why, Hint: fmt.Sprintf("exit %d says that it may work later, %d that somebody else has moved", exitTempFail, exitConflict)}
 }
 
-// lastLines is the end of what a program said, for a message, without what the
-// environment holds under the name of a secret.
+// lastLines is the end of what a program said, for a message, without what is
+// or looks like a secret.
 func lastLines(said []byte) string {
-	var hidden secrets
-	for _, v := range os.Environ() {
-		if name, value, _ := strings.Cut(v, "="); secretName.MatchString(name) && !strings.HasPrefix(name, prefix) {
-			hidden.add(value)
-		}
-	}
-	lines := strings.Split(strings.TrimSpace(hidden.hide(string(said))), "\n")
+	lines := strings.Split(strings.TrimSpace(envsecret.HidePrinted(string(said), os.Environ())), "\n")
 	lines = lines[max(len(lines)-shownLines, 0):]
 	lines = slices.DeleteFunc(lines, func(l string) bool { return strings.TrimSpace(l) == "" })
 	if len(lines) == 0 {

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/rogpeppe/go-internal/lockedfile"
-
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -169,38 +167,43 @@ func refusedShape(err error) error {
 	return err
 }
 
-// lock waits for the lock file. A lock whose holder was killed is free.
-func (f *file) lock(ctx context.Context, path string) (*lockedfile.File, error) {
-	type result struct {
-		file *lockedfile.File
-		err  error
+// lockPause is how long a held lock is left alone between two looks.
+const lockPause = 20 * time.Millisecond
+
+// lock waits for the lock file. A lock whose holder was killed is free; closing
+// the file gives it back.
+func (f *file) lock(ctx context.Context, path string) (*os.File, error) {
+	lock, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err != nil {
+		return nil, f.failure(err, "cannot be locked; the file is as it was")
 	}
-	got := make(chan result)
-	gaveUp := make(chan struct{})
-	go func() {
-		l, err := lockedfile.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o666)
+	if err := f.await(ctx, lock); err != nil {
+		return nil, errors.Join(err, lock.Close())
+	}
+	return lock, nil
+}
+
+// await looks at a lock again and again until it is had.
+func (f *file) await(ctx context.Context, lock *os.File) error {
+	limit := time.NewTimer(f.lockWait)
+	defer limit.Stop()
+	again := time.NewTicker(lockPause)
+	defer again.Stop()
+	for {
+		had, err := tryLock(lock)
+		switch {
+		case err != nil:
+			return f.failure(err, "cannot be locked; the file is as it was")
+		case had:
+			return nil
+		}
 		select {
-		case got <- result{l, err}:
-		case <-gaveUp:
-			if l != nil {
-				l.Close() // it came too late
-			}
+		case <-ctx.Done():
+			return &UnreachableError{Target: f.name, Err: fmt.Errorf("%s is held by another process: %w", lock.Name(), ctx.Err())}
+		case <-limit.C:
+			return &UnreachableError{Target: f.name, Err: fmt.Errorf("%s has been held by another process for %s", lock.Name(), f.lockWait)}
+		case <-again.C:
 		}
-	}()
-	wait := time.NewTimer(f.lockWait)
-	defer wait.Stop()
-	select {
-	case r := <-got:
-		if r.err != nil {
-			return nil, f.failure(r.err, "cannot be locked; the file is as it was")
-		}
-		return r.file, nil
-	case <-ctx.Done():
-		close(gaveUp)
-		return nil, &UnreachableError{Target: f.name, Err: fmt.Errorf("%s is held by another process: %w", path, ctx.Err())}
-	case <-wait.C:
-		close(gaveUp)
-		return nil, &UnreachableError{Target: f.name, Err: fmt.Errorf("%s has been held by another process for %s", path, f.lockWait)}
 	}
 }
 
@@ -208,7 +211,7 @@ func (f *file) lock(ctx context.Context, path string) (*lockedfile.File, error) 
 // seen, and remembers a newer one before anything is written. The token has
 // always the same length, so that a kill leaves the old one or the new one. A
 // rollback is never refused: its token may come from a clock that is behind.
-func (f *file) fence(lock *lockedfile.File, c Change) error {
+func (f *file) fence(lock *os.File, c Change) error {
 	token := c.Token
 	if token == 0 {
 		return nil
@@ -219,7 +222,9 @@ func (f *file) fence(lock *lockedfile.File, c Change) error {
 	}
 	seen := uint64(0)
 	if text = bytes.TrimSpace(text); len(text) > 0 {
-		if seen, err = strconv.ParseUint(string(text), 10, 64); err != nil {
+		if seen, err = strconv.ParseUint(string(text), 10, 64); err != nil && c.Overwrite {
+			return nil // nothing keeps a rollback
+		} else if err != nil {
 			return &RefusedError{Target: f.name, Err: fmt.Errorf("%s.lock does not hold a fencing token", f.path), Hint: "it is canaryctl's: remove it while nothing writes"}
 		}
 	}
@@ -227,7 +232,7 @@ func (f *file) fence(lock *lockedfile.File, c Change) error {
 	case token < seen && c.Overwrite:
 		return nil
 	case token < seen:
-		return &ConflictError{Target: f.name, Err: fmt.Errorf("token %d is older than %d, which has written since: this lock was lost", token, seen)}
+		return &ConflictError{Target: f.name, Err: fmt.Errorf("token %d is older than %d, which has written since: this lock was lost, or %s.lock remembers a clock that was ahead: then remove it while nothing writes", token, seen, f.path)}
 	case token == seen:
 		return nil
 	}

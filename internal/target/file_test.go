@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"syscall"
@@ -309,6 +310,36 @@ func TestFileWaitsForTheLockNoLongerThanItMay(t *testing.T) {
 	}
 }
 
+// TestAWaitForTheLockLeavesNothingBehind guards against waits that go on in the
+// background: a held lock under a driver that tries again and again would eat
+// threads and descriptors.
+func TestAWaitForTheLockLeavesNothingBehind(t *testing.T) {
+	f := newTestFile(t, config.FileTarget{}, plainWeights)
+	held, err := lockedfile.OpenFile(f.path+".lock", os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
+	was := mustRead(t, f)
+	f.lockWait = time.Millisecond
+	open := func() int {
+		files, _ := os.ReadDir("/proc/self/fd") // empty where there is no such place
+		return len(files)
+	}
+	routines, files := runtime.NumGoroutine(), open()
+	for range 100 {
+		if err := f.Write(t.Context(), was, Change{To: weightOf(5)}); !isA[*UnreachableError](err) {
+			t.Fatal(err)
+		}
+	}
+	if more := runtime.NumGoroutine() - routines; more > 5 {
+		t.Errorf("100 waits left %d goroutines", more)
+	}
+	if more := open() - files; more > 5 {
+		t.Errorf("100 waits left %d open files", more)
+	}
+}
+
 func TestFileThatCannotBeWrittenStaysAsItWas(t *testing.T) {
 	for name, tc := range map[string]struct {
 		fault error
@@ -418,5 +449,30 @@ func TestNewRefusesWhatIsNoConfiguration(t *testing.T) {
 				t.Errorf("got %v, %v", made, err)
 			}
 		})
+	}
+}
+
+// TestALockThatHoldsNoTokenKeepsNoRollback, only what goes forward.
+func TestALockThatHoldsNoTokenKeepsNoRollback(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "weights.json")
+	for name, text := range map[string]string{"weights.json": `{"versions":{"stable":{"weight":0.9},"canary":{"weight":0.1}}}`, "weights.json.lock": "what?"} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f, err := New(&config.Target{Kind: "file", File: &config.FileTarget{Path: path}}, Options{Ring: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	was, err := f.Read(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Write(t.Context(), was, Change{To: release.Weight{Slots: 20, Ring: 100}, Token: 5}); !isA[*RefusedError](err) {
+		t.Errorf("a step forward: %v", err)
+	}
+	if err := f.Write(t.Context(), was, Change{To: release.Weight{Ring: 100}, Overwrite: true, Token: 5}); err != nil {
+		t.Errorf("a rollback: %v", err)
 	}
 }

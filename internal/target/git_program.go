@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/canaryctl/canaryctl/internal/program"
 )
 
 // gitGrace is how long git may take to remove its locks when its time is over.
@@ -88,7 +90,7 @@ func (p gitProgram) runWith(ctx context.Context, env []string, stdin []byte, arg
 	cmd.Stdin = bytes.NewReader(stdin)
 	out, said := &gitOutput{limit: maxDocument}, &gitOutput{limit: maxOutput}
 	cmd.Stdout, cmd.Stderr = out, said
-	ownGroup(cmd)
+	program.OwnGroup(cmd)
 	// git removes its lock files when it is asked to end, not when it is killed.
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = gitGrace

@@ -11,6 +11,7 @@ import (
 	"sync"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/program"
 )
 
 // What target.git.mode may be.
@@ -123,7 +124,7 @@ func (g *git) open(ctx context.Context, s gitSnapshot, c Change, commit string) 
 	said := &bounded{last: true}
 	cmd.Stdout, cmd.Stderr = said, said
 	cmd.WaitDelay = execGrace
-	ownGroup(cmd)
+	program.OwnGroup(cmd)
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		err = ctx.Err()

@@ -11,16 +11,16 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/canaryctl/canaryctl/internal/envsecret"
+	"github.com/canaryctl/canaryctl/internal/webclient"
 )
 
 const (
 	// maxRetryAfter bounds how long a server may ask to be left alone.
 	maxRetryAfter = 5 * time.Minute
-	// maxRedirects bounds a chain of redirects within one host.
-	maxRedirects = 5
 	// shownAnswer is how much of an error's answer is repeated, in bytes.
 	shownAnswer = 200
 )
@@ -31,7 +31,7 @@ type web struct {
 	client  *http.Client
 	timeout time.Duration // of one request, with its answer's body
 	header  http.Header   // of every request
-	secrets secrets
+	secrets envsecret.Secrets
 	keyHint string // what to do about a 401 or a 403
 }
 
@@ -49,21 +49,9 @@ func newWeb(name string, client *http.Client, timeout time.Duration) *web {
 		client = &http.Client{Transport: http.DefaultTransport}
 	}
 	own := *client
-	own.CheckRedirect = stayWithHost
+	own.CheckRedirect = webclient.SameHost
 	own.Jar = nil
 	return &web{name: name, client: &own, timeout: timeout, header: http.Header{}}
-}
-
-// stayWithHost follows a redirect only to the same host and with the same
-// method: the token goes nowhere else, and a PUT does not become a GET that
-// succeeds. What is not followed comes back as the answer.
-func stayWithHost(req *http.Request, via []*http.Request) error {
-	first := via[0].URL
-	sameHost := req.URL.Host == first.Host && (req.URL.Scheme == first.Scheme || req.URL.Scheme == "https")
-	if !sameHost || req.Method != via[0].Method || len(via) > maxRedirects {
-		return http.ErrUseLastResponse
-	}
-	return nil
 }
 
 // do sends a request and reads the answer, whatever its status. An error is an
@@ -74,7 +62,7 @@ func (w *web) do(ctx context.Context, method, where string, header http.Header, 
 	defer cancel()
 	req, err := http.NewRequestWithContext(asked, method, where, bytes.NewReader(body))
 	if err != nil {
-		return nil, &RefusedError{Target: w.name, Err: errors.New("not a URL or not a method: " + w.clean(err))}
+		return nil, &RefusedError{Target: w.name, Err: fmt.Errorf("not a URL or not a method: %w", w.secrets.Clean(err))}
 	}
 	for _, from := range []http.Header{w.header, header} {
 		for k, v := range from {
@@ -137,7 +125,7 @@ func gunzip(body []byte) ([]byte, error) {
 }
 
 func (w *web) shape(err error) error {
-	return &ShapeError{Target: w.name, Err: errors.New(w.secrets.hide(err.Error()))}
+	return &ShapeError{Target: w.name, Err: errors.New(w.secrets.Hide(err.Error()))}
 }
 
 // failed is the error of a request without an answer. ctx is the caller's,
@@ -150,26 +138,9 @@ func (w *web) failed(ctx context.Context, err error) error {
 	case errors.Is(err, context.DeadlineExceeded):
 		cause = fmt.Errorf("no answer within %s: %w", w.timeout, context.DeadlineExceeded)
 	default:
-		cause = errors.New(w.clean(err))
+		cause = w.secrets.Clean(err)
 	}
 	return &UnreachableError{Target: w.name, Err: cause}
-}
-
-// clean is an error's text without the URL that a [*url.Error] carries, nor
-// any secret.
-func (w *web) clean(err error) string {
-	for {
-		u, ok := errors.AsType[*url.Error](err)
-		if !ok {
-			break
-		}
-		err = u.Err
-	}
-	text := err.Error()
-	if strings.Contains(text, "invalid proxy address") {
-		return "the proxy variable of the environment is not a URL" // the text has it, and its password
-	}
-	return w.secrets.hide(text)
 }
 
 // verdict is the error of an answer's status; nil for 2xx.
@@ -183,7 +154,7 @@ func (w *web) verdict(a *answer) error {
 	case a.status == http.StatusConflict, a.status == http.StatusPreconditionFailed:
 		return &ConflictError{Target: w.name, Err: err}
 	case passing(a.status):
-		return &UnreachableError{Target: w.name, Err: err, After: retryAfter(a.header, time.Now())}
+		return &UnreachableError{Target: w.name, Err: err, After: min(webclient.RetryAfter(a.header, time.Now()), maxRetryAfter)}
 	}
 	return &RefusedError{Target: w.name, Err: err, Hint: w.hint(a.status)}
 }
@@ -204,7 +175,7 @@ func (w *web) redirected(a *answer) error {
 	if err != nil || to.Host == "" {
 		return fmt.Errorf("%s was answered with %d, a redirect that is not followed", a.method, a.status)
 	}
-	return fmt.Errorf("%s was answered with %d, a redirect to %s that is not followed", a.method, a.status, w.secrets.hide(oneLine(to.Scheme+"://"+to.Host, shownAnswer)))
+	return fmt.Errorf("%s was answered with %d, a redirect to %s that is not followed", a.method, a.status, w.secrets.Hide(oneLine(to.Scheme+"://"+to.Host, shownAnswer)))
 }
 
 func (w *web) hint(status int) string {
@@ -226,7 +197,7 @@ func (w *web) hint(status int) string {
 // said is a status with what the server wrote about it.
 func (w *web) said(a *answer) string {
 	status := strings.TrimSpace(fmt.Sprintf("%d %s", a.status, http.StatusText(a.status)))
-	if text := w.secrets.hide(explanation(a)); text != "" {
+	if text := w.secrets.Hide(explanation(a)); text != "" {
 		return status + ": " + oneLine(text, shownAnswer)
 	}
 	return status
@@ -249,19 +220,6 @@ func explanation(a *answer) string {
 		return "an HTML page"
 	}
 	return string(body[:min(len(body), 4*shownAnswer)])
-}
-
-// retryAfter reads Retry-After (RFC 9110, 10.2.3): seconds or a date.
-func retryAfter(h http.Header, now time.Time) time.Duration {
-	text := strings.TrimSpace(h.Get("Retry-After"))
-	if seconds, err := strconv.ParseUint(text, 10, 31); err == nil {
-		return min(time.Duration(seconds)*time.Second, maxRetryAfter)
-	}
-	at, err := http.ParseTime(text)
-	if err != nil {
-		return 0
-	}
-	return min(max(at.Sub(now), 0), maxRetryAfter)
 }
 
 // isStrong reports whether an ETag may stand in If-Match: RFC 9110, 8.8.3.2

@@ -3,10 +3,8 @@
 package target
 
 import (
-	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"syscall"
 )
 
@@ -28,17 +26,4 @@ func keepOwner(f *os.File, like os.FileInfo) error {
 		return fmt.Errorf("its owner %d and group %d cannot be kept: %w", want.Uid, want.Gid, err)
 	}
 	return nil
-}
-
-// ownGroup puts a program into a process group of its own and has the whole
-// group killed when its time is over: a shell's children as well.
-func ownGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	cmd.Cancel = func() error {
-		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
-		if errors.Is(err, syscall.ESRCH) {
-			return os.ErrProcessDone
-		}
-		return err
-	}
 }

@@ -98,7 +98,8 @@ func (d document) exchange(src []byte, ring int64) ([]byte, error) {
 }
 
 // Versions returns the weight and the two versions of one moment. A
-// [*RefusedError] says that, and why, they cannot be exchanged.
+// [*RefusedError] says that, and why, they cannot be exchanged; they are
+// returned with it where they have names.
 func (f *file) Versions(context.Context) (Versions, error) {
 	path, err := f.resolve()
 	if err != nil {
@@ -111,12 +112,12 @@ func (f *file) Versions(context.Context) (Versions, error) {
 	return f.doc.seen(f.name, src, Reading{Weight: w}, f.ring)
 }
 
-// seen names the versions of a document that can be exchanged.
+// seen names the versions of a document, and says if they cannot be exchanged.
 func (d document) seen(name string, src []byte, r Reading, ring int64) (Versions, error) {
 	v := Versions{Reading: r}
-	_, err := d.exchange(src, ring)
-	if err == nil {
-		v.Stable, v.Canary, err = d.versions(src)
+	var err error
+	if v.Stable, v.Canary, err = d.versions(src); err == nil {
+		_, err = d.exchange(src, ring)
 	}
 	if err != nil {
 		return v, &RefusedError{Target: name, Err: err, Hint: swapHint}
@@ -211,7 +212,7 @@ func (t *configAPI) composeSwap(src, after, state []byte) (body []byte, err erro
 		}
 	}
 	if err != nil {
-		return nil, &RefusedError{Target: t.String(), Err: errors.New(t.web.secrets.hide(err.Error())), Hint: swapHint}
+		return nil, &RefusedError{Target: t.String(), Err: errors.New(t.web.secrets.Hide(err.Error())), Hint: swapHint}
 	}
 	return body, nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/envsecret"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -49,8 +50,8 @@ func newUnleash(cfg *config.UnleashTarget, o Options) (Target, error) {
 	if timeout <= 0 {
 		timeout = unleashTimeout
 	}
-	env := environment{getenv: o.Getenv}
-	base, err := env.address(key+".url", cfg.URL, cfg.URLEnv)
+	env := envsecret.New(o.Getenv)
+	base, err := env.Address(key+".url", cfg.URL, cfg.URLEnv)
 	if err != nil {
 		return nil, err
 	}
@@ -59,14 +60,14 @@ func newUnleash(cfg *config.UnleashTarget, o Options) (Target, error) {
 		"features", url.PathEscape(cfg.Feature), "environments", url.PathEscape(cfg.Environment))
 	t.web = newWeb(t.String(), o.Client, timeout)
 	t.web.header.Set("Content-Type", "application/json")
-	token, err := env.authorization(key, cfg.TokenEnv, "-") // Unleash documents tokens without Bearer
+	token, err := env.Authorization(key+".token_env", cfg.TokenEnv, "-") // Unleash documents tokens without Bearer
 	if err != nil {
 		return nil, err
 	}
 	t.web.header.Set("Authorization", token)
 	t.web.keyHint = "target.unleash.token_env names a variable with an admin, service account or personal token that may update strategies " +
 		"of the environment; a client token may not, nor anybody where the environment takes change requests only"
-	t.web.secrets = env.secrets
+	t.web.secrets = env.Secrets()
 	return t, nil
 }
 

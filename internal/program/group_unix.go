@@ -1,6 +1,6 @@
 //go:build unix
 
-package notify
+package program
 
 import (
 	"errors"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// ownGroup starts a command in a process group of its own and kills the group
-// when its time is over: what a shell started must not live on.
-func ownGroup(cmd *exec.Cmd) {
+// OwnGroup has a command start in a process group of its own, and the whole
+// group killed when its time is over: what a shell started must not live on.
+func OwnGroup(cmd *exec.Cmd) {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	cmd.Cancel = func() error {
 		err := syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
