@@ -83,7 +83,10 @@ func runHistory(ctx context.Context, app *App, o historyOptions) error {
 	stayWithoutReader()
 	err = journal.Lines(ctx, dir.Journal(), journal.Head{}, func(e *journal.Entry, _ journal.Head, line []byte) error { return p.take(e, line) })
 	if errors.Is(err, fs.ErrNotExist) {
-		app.say("there is no release yet: %s does not exist", dir.Journal())
+		if saved, loadErr := dir.Load(); loadErr == nil && saved != nil {
+			return &Error{Code: ExitFailed, Err: fmt.Errorf("the journal %s is gone, and the state beside it is of a release", dir.Journal()), Hint: "restore it; canaryctl rollback works without it"}
+		}
+		app.say("there is no release yet here: %s does not exist", dir.Journal())
 		return nil
 	}
 	return errors.Join(p.flush(), failure(err))

@@ -127,15 +127,37 @@ func (c *Config) Masked() []byte {
 // read as aliases.
 func (d *document) overwritten() []byte {
 	lines := slices.Clone(d.lines)
-	kept := d.planTexts()
+	kept, tails := d.planTexts(), d.addressTails()
 	for i, line := range lines {
-		spans := slices.Concat(d.secret.spans[i], d.secret.hide[i])
+		spans := slices.Concat(d.secret.spans[i], d.secret.hide[i], tails[i])
 		spans = slices.DeleteFunc(spans, func(s secretSpan) bool {
 			return slices.ContainsFunc(kept[i], func(k secretSpan) bool { return k.from < s.to && s.from < k.to })
 		})
 		lines[i] = maskSpans(line, "x", spans)
 	}
 	return []byte(strings.Join(lines, "\n"))
+}
+
+// addressTails returns what of addresses may let somebody in: of channels and
+// hooks all behind the host, of the others the query. By line from 0.
+func (d *document) addressTails() map[int][]secretSpan {
+	out := map[int][]secretSpan{}
+	for path, v := range d.values {
+		text, line := v.node.Value, v.node.Line-1
+		if v.node.Kind != yaml.ScalarNode || !strings.HasSuffix(path, "url") || line < 0 || line >= len(d.lines) {
+			continue
+		}
+		from := strings.IndexByte(text, '?') + 1
+		if scheme := strings.Index(text, "://"); scheme > 0 && (strings.HasPrefix(path, "notify") || strings.HasPrefix(path, "hooks")) {
+			if host := strings.IndexAny(text[scheme+3:], "/?#"); host >= 0 {
+				from = scheme + 3 + host + 1
+			}
+		}
+		if at := strings.Index(d.lines[line], text); from > 0 && at >= 0 {
+			out[line] = append(out[line], secretSpan{at + from, at + len(text)})
+		}
+	}
+	return out
 }
 
 // planTexts returns where the texts stand that are part of the plan's digest,

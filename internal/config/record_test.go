@@ -87,3 +87,30 @@ func FuzzMasked(f *testing.F) {
 		}
 	})
 }
+
+// TestMaskedKeepsNoAddressThatLetsSomebodyIn: a webhook's path is its key.
+func TestMaskedKeepsNoAddressThatLetsSomebodyIn(t *testing.T) {
+	c := parseOK(t, minimal+`notify:
+  - webhook: { url: "https://chat.example/hooks/T0K3N-of-the-room" }
+hooks:
+  on_rollback:
+    - http: { url: https://cache.example/purge/S3CR3T }
+versions:
+  stable: { base_url: "https://models.internal/v1?sig=AAAA" }
+  canary: { base_url: "https://models.internal/v1?sig=BBBB", model_id: m }
+`)
+	got := string(c.Masked())
+	for _, secret := range []string{"T0K3N", "S3CR3T", "AAAA", "BBBB"} {
+		if strings.Contains(got, secret) {
+			t.Errorf("%s stands in\n%s", secret, got)
+		}
+	}
+	for _, plain := range []string{"https://chat.example/", "https://cache.example/", "https://models.internal/v1?"} {
+		if !strings.Contains(got, plain) {
+			t.Errorf("%s is gone from\n%s", plain, got)
+		}
+	}
+	if again, list := Parse("again", []byte(got)); again == nil || again.Plan().Digest != c.Plan().Digest {
+		t.Errorf("it does not parse to the same plan: %v", list)
+	}
+}

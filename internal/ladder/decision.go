@@ -81,6 +81,7 @@ type Decision struct {
 	Held     time.Duration // at this step, blind minutes and pauses left out
 	MinHold  time.Duration
 	Covered  time.Duration
+	RipeAt   time.Time // when the first of the windows whose labels are not in yet is judged; zero: none waits
 	Overdue  bool      // max_wait_min is over: notify, exit 3
 	Share    Share     // what both arms were seen to serve under the weight in force
 	Off      bool      // Share is not the weight's: a mismatch
@@ -106,6 +107,9 @@ func (d *Decision) fill(p *Plan, st *State) {
 		d.Needed = 0
 	}
 	d.Share, d.Off = st.Share.sum(), st.mismatch(&p.Share)
+	if d.RipeAt = (time.Time{}); len(st.Unripe) > 0 {
+		d.RipeAt = time.Unix(0, st.Unripe[0].T).UTC().Add(step.Limits.LabelLag + st.Unripe[0].Span)
+	}
 	d.Round, d.Trials = st.Breaker.Round, p.limits(0).Trials
 	if d.Phase == release.Open && !st.Breaker.Locked {
 		d.Until = st.Breaker.Since.Add(p.limits(0).Cooldown)
@@ -153,6 +157,8 @@ func (d *Decision) Remaining() (time.Duration, bool) {
 	switch d.Why {
 	case WhyCooldown, WhyFrozen:
 		return max(d.Until.Sub(d.T), 0), true
+	case WhyNoData:
+		return max(d.RipeAt.Sub(d.T), 0), !d.RipeAt.IsZero()
 	case WhyTime, WhyInsufficient:
 		left := max(d.MinHold-d.Held, 0)
 		for i := range d.Verdicts {
@@ -307,8 +313,11 @@ func (d *Decision) noData() string {
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		if v.Needed && v.Verdict == release.NoData {
-			if d.Covered == 0 {
+			switch {
+			case d.Covered == 0:
 				return "no canary traffic seen at this step"
+			case !d.RipeAt.IsZero():
+				return fmt.Sprintf("no window of this step has all its labels yet: label_lag_min is over for the first at %s", d.RipeAt.Format(time.RFC3339))
 			}
 			return fmt.Sprintf("no data for %s at this step", v.Finding.Signal)
 		}

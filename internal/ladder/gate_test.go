@@ -441,3 +441,14 @@ func TestLabelsThatComeInLateAreRead(t *testing.T) {
 		t.Error("the control, whose labels never come in, did not trip")
 	}
 }
+
+// TestAStepWhoseLabelsAreNotInSaysSo, and how long it takes.
+func TestAStepWhoseLabelsAreNotInSaysSo(t *testing.T) {
+	d := start(t, plan(hold(1), limits(func(l *breaker.Limits) { l.LabelLag = minutes(30) })))
+	d.pass(10, 30)
+	d.wantHold(ladder.WhyNoData)
+	left, known := d.decision.Remaining()
+	if !known || left <= 0 || left > minutes(31) || !strings.Contains(d.decision.Reason(), "label_lag_min") {
+		t.Errorf("left %s (%v): %s", left, known, d.decision.Reason())
+	}
+}
