@@ -2,6 +2,7 @@ package cli
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"time"
 
@@ -79,7 +80,7 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 		s.Reason = r.Record.Reason // who it was, and why
 	}
 	if res.Err != nil {
-		s.Error = res.Err.Error()
+		s.Error = inLine(res.Err)
 	}
 	l.seen(s, res)
 	return s
@@ -89,11 +90,10 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 // read back, the step that it is of, and for a rollback that was not read back
 // the command that goes on with it.
 func (l *live) inForce(s *report.Standing, res *driver.Result) {
-	if res.DryRun {
-		return
-	}
 	st := &res.Release.Ladder
-	s.Pct = st.Weight.Share()
+	if !res.DryRun {
+		s.Pct = st.Weight.Share()
+	}
 	if res.Wrote != nil && !res.Wrote.ReadBack {
 		s.Step = st.Step + 1
 	}
@@ -102,7 +102,20 @@ func (l *live) inForce(s *report.Standing, res *driver.Result) {
 		s.Next = "canaryctl rollback"
 	case res.Status == driver.Incomplete:
 		s.Next = "canaryctl rollback, to have it finished and written down"
+	case res.Status == driver.Drifted && res.Release.Held.Weight.IsZero():
+		s.Next = "nobody is on the canary: canaryctl rollback keeps it so and writes it down"
 	}
+}
+
+// inLine says joined errors in one line, each once.
+func inLine(err error) string {
+	var said []string
+	for line := range strings.Lines(err.Error()) {
+		if line = strings.TrimSpace(line); line != "" && !slices.Contains(said, line) {
+			said = append(said, line)
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // driftReason says what the target holds, and who put it there if it can tell.

@@ -512,5 +512,8 @@ func (s *session) finish(ctx context.Context) (*Result, error) {
 		s.err, s.code = errors.Join(s.err, errOvertaken), Conflict
 	}
 	s.after(ctx)
-	return s.result(), errors.Join(s.err, s.save())
+	if err := s.save(); err != nil {
+		s.err = errors.Join(s.err, err)
+	}
+	return s.result(), nil // what failed is in it, with its status
 }

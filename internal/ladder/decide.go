@@ -322,7 +322,7 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 		d.Overdue = why == WhyProbing && st.probesOverdue(p, now)
 		return d.hold(p, st, why)
 	}
-	step := &p.Steps[st.Step]
+	step := p.step(st.Step)
 	d.Held = max(min(now.Sub(st.At), st.Covered), 0) // a clock may be set back
 	d.Overdue = step.MaxWait > 0 && now.Sub(st.At)-st.PausedFor >= step.MaxWait
 	due := !step.Gates.Has(TimeGate) || d.Held >= step.MinHold
@@ -338,7 +338,7 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 	if !ev.Observed.Known {
 		return d.hold(p, st, WhyUnread)
 	}
-	if st.Step == len(p.Steps)-1 {
+	if st.Step >= len(p.Steps)-1 {
 		st.Stage = Completed
 		d.Move, d.Why = release.Complete, WhyComplete
 		return d

@@ -30,7 +30,7 @@ func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Ver
 		if !v.Looked {
 			continue
 		}
-		if v.Needed && due && v.Verdict == release.Fail && p.Steps[st.Step].Gates.Has(MetricGate) {
+		if v.Needed && due && v.Verdict == release.Fail && p.step(st.Step).Gates.Has(MetricGate) {
 			st.Latched = st.Latched.With(s)
 		}
 		if v.Needed && st.Latched.Has(s) {

@@ -1,6 +1,7 @@
 package ladder_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -160,7 +161,7 @@ func TestAnyChangeOfTheConfigurationIsSurvived(t *testing.T) {
 			m := drawMinute(t)
 			if rapid.IntRange(0, 5).Draw(t, "edit") == 0 {
 				p := *w.plan
-				p.Digest = string(rune('a' + n%26))
+				p.Digest = fmt.Sprint("edit ", n)
 				p.Steps = nil
 				for _, x := range shares {
 					if rapid.Bool().Draw(t, "step") || x == 100 && len(p.Steps) == 0 {
