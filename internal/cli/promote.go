@@ -76,6 +76,9 @@ func runPromote(ctx context.Context, app *App, o promoteOptions) error {
 	if o.Timeout < 0 || o.Timeout > 0 && !o.Wait {
 		return usage(errors.New("--timeout goes with --wait and is not negative"), "")
 	}
+	if err := wantRestart(o.Reason, o.Restart); err != nil {
+		return err
+	}
 	l, err := app.live("promote", needs{source: true, all: true, reads: o.DryRun})
 	if err != nil {
 		return err
@@ -167,6 +170,14 @@ func stepFailure(err error) error {
 		return &Error{Code: ExitConflict, Err: e, Hint: "canaryctl status says where it stands"}
 	}
 	return failure(err)
+}
+
+// wantRestart refuses a reason that would go nowhere.
+func wantRestart(reason string, restart bool) error {
+	if reason != "" && !restart {
+		return usage(errors.New("--reason goes with --restart: nothing else that promote and run do is a person's decision"), "")
+	}
+	return nil
 }
 
 // restart gives up the unfinished release of another candidate, if there is

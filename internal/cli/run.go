@@ -51,6 +51,9 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := wantRestart(o.Reason, o.Restart); err != nil {
+		return err
+	}
 	l, err := app.live("run", needs{source: true, all: true})
 	if err != nil {
 		return err
