@@ -19,7 +19,7 @@ const module = "github.com/canaryctl/canaryctl/"
 var layers = []string{
 	"release", "splice", "diag", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow",
 	"diagnose", "batch", "config", "trace", "scenario", "report", "envsecret", "webclient", "program", "source", "target", "journal", "state", "notify",
-	"probe", "metrics", "ci", "driver", "configapi", "proxy", "tui", "cli", "servertest",
+	"probe", "metrics", "ci", "driver", "configapi", "proxy", "watch", "tui", "cli", "servertest",
 }
 
 // pure packages have no hidden input: time is an argument.
@@ -36,6 +36,7 @@ var owners = map[string][]string{
 	"github.com/charmbracelet/bubbletea": {"tui"},
 	"github.com/charmbracelet/lipgloss":  {"tui"},
 	"github.com/charmbracelet/bubbles":   {"tui"},
+	"github.com/charmbracelet/x":         {"tui"},
 	"gopkg.in/yaml.v3":                   {"config", "scenario", "splice", "report", "target"},
 }
 

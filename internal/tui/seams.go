@@ -1,0 +1,46 @@
+package tui
+
+import (
+	"context"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/watch"
+)
+
+// Feed is where snapshots of a live release come from.
+type Feed interface {
+	// Next returns the next snapshot as soon as there is something new, and in
+	// any case after a while. It is called again and again by one goroutine. An
+	// error says that nothing could be seen of the release; the view stays and
+	// says so.
+	Next(ctx context.Context) (watch.Snapshot, error)
+}
+
+// Film is a replay.
+type Film interface {
+	Len() int                // frames; at least 1
+	At(i int) watch.Snapshot // the i-th, from 0
+	Time(i int) time.Time    // its time
+	Marks() []int            // frames at which something happened, rising
+	Span() time.Duration     // of the replay's time from frame to frame
+}
+
+// Action is what a person may do from the view.
+type Action uint8
+
+// The actions.
+const (
+	Pause Action = iota
+	Resume
+	Approve
+	RollBack
+)
+
+// Actions carries out what a person has confirmed, through the same code as the
+// commands.
+type Actions interface {
+	// Do carries an action out on the release, and for an approval the step, of
+	// the snapshot that the person was shown. It returns what came of it in a
+	// line.
+	Do(ctx context.Context, a Action, shown *watch.Snapshot, reason string) (string, error)
+}
