@@ -47,6 +47,11 @@ var ErrNoCalls = errors.New("nobody has decided anything yet: there is nothing t
 // its error ends the replay.
 func Replay(calls iter.Seq2[*Call, error], check func(*Call, *ladder.Decision, *ladder.State) error) (*Outcome, error) {
 	r := &replay{out: &Outcome{}, check: check}
+	return r.play(calls)
+}
+
+// play makes the calls one after the other.
+func (r *replay) play(calls iter.Seq2[*Call, error]) (*Outcome, error) {
 	for c, err := range calls {
 		if err == nil {
 			err = r.call(c)
@@ -61,12 +66,43 @@ func Replay(calls iter.Seq2[*Call, error], check func(*Call, *ladder.Decision, *
 	return r.end(), nil
 }
 
+// course is a release as its calls have left it.
+type course struct {
+	st    ladder.State
+	shown ladder.Decision // what a person was shown last
+}
+
+// decide shows Decide what it was shown.
+func (k *course) decide(c *Call) ladder.Decision {
+	k.shown = ladder.Decide(c.Plan, &k.st, c.Evidence, c.Now)
+	return k.shown
+}
+
+// command gives a person's word once more.
+func (k *course) command(c *Call) (ladder.Decision, error) {
+	d, err := ladder.Apply(c.Plan, &k.st, &k.shown, *c.Command)
+	if err != nil {
+		return d, err
+	}
+	switch c.Command.Verb {
+	case ladder.DoRollBack:
+		k.shown = d
+	case ladder.DoApprove, ladder.DoClearLock:
+		k.shown.Move = release.Hold
+	}
+	return d, nil
+}
+
+// adopt takes over what another machine has left.
+func (k *course) adopt(a *Adopted) {
+	k.st, k.shown = a.State, ladder.Decision{Move: a.Move, Verdict: a.Verdict}
+}
+
 // replay is a replay of calls under way.
 type replay struct {
 	out   *Outcome
 	check func(*Call, *ladder.Decision, *ladder.State) error
-	st    ladder.State
-	shown ladder.Decision // what a person was shown last
+	course
 
 	first, last time.Time // calls
 	window      time.Time // start of the first window of any arm
@@ -108,7 +144,7 @@ func (r *replay) call(c *Call) error {
 	switch {
 	case c.Adopted != nil:
 		a := c.Adopted
-		r.st, r.shown = a.State, ladder.Decision{Move: a.Move, Verdict: a.Verdict}
+		r.adopt(a)
 		r.x, r.requests, r.rolled, r.open = stretch{a.From, a.To}, a.Served, 0, false
 		if !r.st.Weight.IsZero() {
 			r.serving = append(r.serving, stretch{from: c.Now})
@@ -149,20 +185,20 @@ type before struct {
 
 func (r *replay) before() before { return before{r.st.Pending, r.st.Seen, r.st.Weight} }
 
-// decide shows Decide what it was shown.
+// decide makes a decision once more and takes note of what it changed.
 func (r *replay) decide(c *Call) error {
 	r.tick(c.Now)
 	if c.Until.After(r.until) {
 		r.until = c.Until
 	}
 	was, o := r.before(), c.Evidence.Observed
-	d := ladder.Decide(c.Plan, &r.st, c.Evidence, c.Now)
+	d := r.course.decide(c)
 	if r.check != nil {
 		if err := r.check(c, &d, &r.st); err != nil {
 			return err
 		}
 	}
-	r.shown, r.out.Last = d, d
+	r.out.Last = d
 	r.count(&c.Evidence, was.seen)
 	at := c.Now
 	if was.pending.Move != release.Hold && o.Known && o.Weight.Same(was.pending.Weight) {
@@ -174,11 +210,11 @@ func (r *replay) decide(c *Call) error {
 	return nil
 }
 
-// command gives a person's word once more.
+// command takes note of what a person's word changed.
 func (r *replay) command(c *Call) error {
 	r.tick(c.Now)
 	was := r.before()
-	d, err := ladder.Apply(c.Plan, &r.st, &r.shown, *c.Command)
+	d, err := r.course.command(c)
 	if err == nil && r.check != nil {
 		err = r.check(c, &d, &r.st)
 	}
@@ -187,10 +223,8 @@ func (r *replay) command(c *Call) error {
 	}
 	switch c.Command.Verb {
 	case ladder.DoRollBack:
-		r.shown, r.out.Last = d, d
+		r.out.Last = d
 		r.note(c, &d, was.weight)
-	case ladder.DoApprove, ladder.DoClearLock:
-		r.shown.Move = release.Hold
 	case ladder.DoRestart:
 		r.x, r.requests, r.open = stretch{}, 0, false
 	}

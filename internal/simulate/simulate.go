@@ -90,7 +90,15 @@ type StepTime struct {
 
 // Run replays the feed from its first tick to its last.
 func Run(p *ladder.Plan, feed Feed, o Options) (*Outcome, error) {
-	r := &run{plan: p, approve: o.Approve, out: &Outcome{Start: feed.Start(), Span: feed.Span(), BadFrom: o.BadFrom}}
+	return newRun(p, feed, o).play(feed)
+}
+
+func newRun(p *ladder.Plan, feed Feed, o Options) *run {
+	return &run{plan: p, approve: o.Approve, out: &Outcome{Start: feed.Start(), Span: feed.Span(), BadFrom: o.BadFrom}}
+}
+
+// play asks More before every decision, and Next after it where a tick follows.
+func (r *run) play(feed Feed) (*Outcome, error) {
 	now := feed.Start()
 	for feed.More() {
 		if err := r.decide(now, false); err != nil {
@@ -123,6 +131,7 @@ type run struct {
 	bad     int64          // canary requests since the canary turned bad
 	done    int64          // exposure of attempts before the present one
 	last    int64          // exposure at the present attempt's last rollback
+	told    *telling       // what a film keeps of every decision; nil: nobody films
 }
 
 func (r *run) minute(t time.Time) int { return int(t.Sub(r.out.Start) / time.Minute) }
@@ -185,6 +194,9 @@ func (r *run) decide(now time.Time, end bool) error {
 			r.out.Last = d
 		}
 		r.note(&d)
+		if r.told != nil {
+			r.told.see(r.out, &d)
+		}
 		if d.Write {
 			r.weight = d.Weight
 			continue
