@@ -13,7 +13,6 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/driver"
 	"github.com/canaryctl/canaryctl/internal/journal"
-	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/state"
 )
 
@@ -133,106 +132,11 @@ func (p *historyPrinter) flush() error {
 
 // historyLine says an entry in a line, or "" where it tells nothing new.
 func historyLine(e *journal.Entry, all bool) string {
-	text := ""
-	switch e.Kind {
-	case journal.Config:
-		text = fmt.Sprintf("configuration %s, stable %s, canary %s", e.Configured.ID, brief(e.Configured.Stable), brief(e.Configured.Candidate))
-	case journal.Decide:
-		text = decideLine(e.Decided, all)
-	case journal.Command:
-		text = fmt.Sprintf("%s by %s", e.Command.Verb, e.Command.By)
-		if e.Command.Reason != "" {
-			text += ": " + e.Command.Reason
-		}
-	case journal.Write:
-		text = writeLine(e.Wrote)
-	case journal.Record:
-		if e.Record.Final || len(e.Record.Hooks) == 0 || all {
-			text = recordLine(e.Record) // between the first and the final one hooks come in, which have lines of their own
-		}
-	case journal.Tell:
-		text = delivery("told "+e.Told.Channel, e.Told.OK, e.Told.GivenUp, e.Told.Tries, e.Told.Error) + " (" + e.Told.Key + ")"
-	case journal.Hook:
-		text = delivery("hook "+e.Hooked.Hook, e.Hooked.OK, e.Hooked.GivenUp, e.Hooked.Try, e.Hooked.Error)
-	case journal.Adopt:
-		text = "took over the state that the target keeps"
-	case journal.Moved:
-		text = "the target is " + e.Target + " now"
-	case journal.Note:
-		text = e.Note
-	}
+	text := e.Text(all)
 	if text == "" {
 		return ""
 	}
 	return fmt.Sprintf("%6d  %s  %-8s %s", e.N, e.T.UTC().Format(time.RFC3339), e.Kind, strings.ReplaceAll(harmless(text), "\n", " "))
-}
-
-func decideLine(d *journal.Decided, all bool) string {
-	o := &d.Outcome
-	if (o.Move == release.Hold || o.Move == release.AwaitApproval) && o.Event == nil && !all {
-		return ""
-	}
-	text := fmt.Sprintf("%s to %s, step %d of %d, attempt %d: %s", o.Move, o.Weight, o.Step, o.Steps, o.Attempt, o.Reason)
-	if o.Move == release.Hold || o.Move == release.AwaitApproval {
-		text = fmt.Sprintf("%s at %s, step %d of %d, attempt %d: %s", o.Move, o.Weight, o.Step, o.Steps, o.Attempt, o.Reason)
-	}
-	if o.Event != nil {
-		text += fmt.Sprintf(" [%s -> %s]", o.Event.From, o.Event.To)
-	}
-	return text
-}
-
-func writeLine(w *journal.Wrote) string {
-	what := w.To.String()
-	switch {
-	case w.Begun != nil:
-		return "the exchange of the two versions is asked for"
-	case w.Exchange:
-		what = "the exchange of the two versions"
-	case w.Move == release.Hold:
-		what = "the release's state in the target"
-	}
-	if w.ReadBack {
-		text := fmt.Sprintf("%s read back at %s", what, stampOf(w.At))
-		if w.Tries > 1 {
-			text += fmt.Sprintf(" after %d tries", w.Tries)
-		}
-		return text
-	}
-	text := fmt.Sprintf("%s NOT read back after %d tries: %s", what, w.Tries, w.Error)
-	if w.GivenUp {
-		text += "; given up"
-	}
-	return text
-}
-
-func recordLine(r *journal.Rollback) string {
-	by := map[string]string{"breaker": "the breaker", "gate": "a gate", "person": "a person"}
-	text := fmt.Sprintf("rollback by %s at %s of traffic, step %d, attempt %d: %s; weight 0 read back %s, exposure %d requests",
-		by[r.By], r.Share, r.Step, r.Attempt, r.Reason, stampOf(r.ReadBack), r.Exposure.Requests)
-	if !r.Final {
-		text += " so far"
-	}
-	return text
-}
-
-func delivery(what string, ok, givenUp bool, tries int, err string) string {
-	switch {
-	case ok:
-		return what
-	case givenUp:
-		return fmt.Sprintf("%s: given up after %d tries: %s", what, tries, err)
-	case tries == 0:
-		return what + ": not tried: " + err
-	}
-	return fmt.Sprintf("%s: try %d failed: %s", what, tries, err)
-}
-
-func brief(digest string) string {
-	if digest == "" {
-		return "unnamed"
-	}
-	return digest[:min(len(digest), 12)]
 }
 
 // verifyReport is the JSON of history verify.
@@ -267,7 +171,7 @@ func runVerify(ctx context.Context, app *App) error {
 		}
 	} else if bad == nil {
 		fmt.Fprintf(app.Stdout, "%d lines are as they were written; %d decisions and %d commands follow from their evidence; head %s\n", //nolint:errcheck // told by the exit code
-			v.Lines, v.Decisions, v.Commands, brief(v.Head))
+			v.Lines, v.Decisions, v.Commands, journal.Brief(v.Head))
 	}
 	if bad != nil {
 		return &Error{Code: ExitFailed, Err: bad, Hint: fmt.Sprintf("the %d lines before it are as they were written", v.Lines)}
