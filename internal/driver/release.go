@@ -110,7 +110,10 @@ func newRelease(service string) *Release { return &Release{Schema: 1, Service: s
 // ID is the release's id as people see it.
 func (r *Release) ID() string { return short(r.Candidate) }
 
-// short is the beginning of a digest, enough to tell releases apart.
+// ID is a release's id as people see it: the beginning of its candidate's
+// digest, enough to tell releases apart.
+func ID(digest string) string { return short(digest) }
+
 func short(digest string) string {
 	if digest == "" {
 		return "unnamed"

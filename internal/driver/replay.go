@@ -82,6 +82,17 @@ func (p *Past) learn(c *journal.Configured) error {
 // nil if no line that was read holds it.
 func (p *Past) Config(id string) *config.Config { return p.configs[id] }
 
+// ConfigOf returns the configuration that a plan of the journal's calls was made
+// of, without its secrets; nil for other plans.
+func (p *Past) ConfigOf(plan *ladder.Plan) *config.Config {
+	for id, have := range p.plans {
+		if have == plan {
+			return p.configs[id]
+		}
+	}
+	return nil
+}
+
 // call is the call that a line tells of, or nil.
 func (p *Past) call(e *journal.Entry) (*simulate.Call, error) {
 	switch e.Kind {

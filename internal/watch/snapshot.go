@@ -18,14 +18,17 @@ import (
 // Snapshot is a release at one moment. It is not changed after it was formed:
 // those who hold one may share its slices.
 type Snapshot struct {
-	At      time.Time // when it was looked at; in a replay, the replay's time
-	Replay  string    // what is replayed; "": a live release
-	Service string
-	Release string // id, as people see it
+	At        time.Time // when it was looked at; in a replay, the replay's time
+	Replay    string    // what is replayed; "": a live release
+	Service   string
+	Release   string // id, as people see it
+	Candidate string // digest; "": it has no name
 
 	Outcome journal.Outcome // what the ladder says at that moment
 	Next    string          // what comes next, or the command that lets it go on
 	Rungs   []Rung
+	Step    int // the release stands at, from 1; 0: at none
+	Stage   ladder.Stage
 	Weight  release.Weight // as last read back
 	Since   time.Time      // when it was; zero: no release has put one there
 	Pending ladder.Pending // a write that was asked for and not read back; move hold: none
@@ -88,6 +91,7 @@ const (
 	WouldFail                 // fails, and only observes
 	Off                       // nobody looks at it
 	Tripped                   // the rollback in force rests on it
+	Absent                    // optional, and the source has never supplied it
 )
 
 // Unit says what a figure counts.
@@ -118,21 +122,26 @@ type Signal struct {
 	Unit   Unit
 	State  Standing
 
-	Value  Figure // the canary's: over what its gate has gathered, else over the breaker's span
-	Beside Figure // stable's over the same time, or the configured baseline
+	Value Figure // the canary's: over what its gate has gathered, else over the breaker's span
+	// Beside is stable's over the same time, or the configured baseline; of counts,
+	// what stable would have had in as many requests.
+	Beside Figure
 	// Baseline says that Beside is the configured one: stable had no such figure.
 	Baseline bool
 	Limit    Figure
 	Low      bool // it fails at Limit and below, not at Limit and above
-	// Room is how much of the way from the reference to the limit is left: 1 at
-	// the reference or on its good side, 0 at the limit or past it.
+	// Room is the share of the limit that is left: 1 at zero, for the solve rate at
+	// its baseline or above, and 0 at the limit or past it.
 	Room    Figure
 	Samples int64
 	Needed  int64 // from so many on it is judged
 
-	// What each arm did, a point a window, as the breaker would count it: over its
-	// span for signals that are counted over one.
+	// What each arm did, a point a window, as the breaker counts it: over the span
+	// Over that ends with the window, for signals that are counted over one. Line is
+	// the breaker's limit for such a point.
 	Canary, Stable []Figure
+	Over           time.Duration
+	Line           Figure
 }
 
 // Times are those of a series: point i is of the window that starts at From + i

@@ -1,0 +1,83 @@
+package watch
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/driver"
+	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
+)
+
+// Seen is what a look at a live release gave.
+type Seen struct {
+	At      time.Time
+	Service string
+	Config  *config.Config
+	Plan    *ladder.Plan
+	Result  *driver.Result
+
+	TargetName, SourceName string
+	Settle, Span           time.Duration
+
+	Canary, Stable []release.Window // oldest first
+	Events         []Event
+	Decider        Decider
+	Notes          []string
+}
+
+// Build forms the snapshot of a live release.
+func Build(s *Seen) Snapshot {
+	r, o := s.Result.Release, &s.Result.Outcome
+	snap := Snapshot{
+		At: s.At, Service: s.Service, Release: r.ID(), Candidate: r.Candidate, Outcome: *o, Next: driver.Next(o, r.ID()), Rungs: rungs(s.Plan),
+		Step: stepOf(&r.Ladder), Stage: r.Ladder.Stage, Weight: r.Ladder.Weight, Since: r.Ladder.At, Pending: r.Ladder.Pending,
+		Target: target(s), Source: Source{Name: s.SourceName, Newest: r.Newest, Settle: s.Settle},
+		Decider: s.Decider, Served: r.Exposure.Requests, Record: r.Record, Events: s.Events, Notes: s.Notes,
+	}
+	if err := s.Result.SourceErr; err != nil {
+		snap.Source.Err = reason(err, s.SourceName)
+	}
+	snap.Times = timesOf(s.Canary, s.Stable, s.Span)
+	k := look{
+		at: s.At, plan: s.Plan, outcome: o, since: r.Ladder.At, record: r.Record, config: s.Config, canary: s.Canary, stable: s.Stable,
+	}
+	snap.Signals = k.signals(snap.Times)
+	return snap
+}
+
+// target is what was seen of the target.
+func target(s *Seen) Target {
+	r := s.Result.Release
+	t := Target{Name: s.TargetName, By: r.MovedBy}
+	if r.Held.Known {
+		t.Weight, t.At = r.Held.Weight, r.Held.At
+	}
+	if err := s.Result.TargetErr; err != nil && !errors.Is(err, driver.ErrUnread) {
+		t.Err = reason(err, s.TargetName)
+	}
+	return t
+}
+
+// reason is an error in a line, without the name that stands beside it.
+func reason(err error, name string) string {
+	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), name+": ")), " ")
+}
+
+func rungs(p *ladder.Plan) []Rung {
+	out := make([]Rung, len(p.Steps))
+	for i := range p.Steps {
+		out[i] = Rung{Weight: p.Steps[i].Weight, Hold: p.Steps[i].MinHold, Gates: p.Steps[i].Gates}
+	}
+	return out
+}
+
+// stepOf is the step that a release stands at, from 1.
+func stepOf(st *ladder.State) int {
+	if st.Stage == ladder.NotStarted {
+		return 0
+	}
+	return st.Step + 1
+}
