@@ -1,0 +1,125 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/charmbracelet/bubbles/key"
+	"github.com/charmbracelet/bubbles/textinput"
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/canaryctl/canaryctl/internal/watch"
+)
+
+// stopLoop is the question that ends this process's own loop, beside the
+// actions.
+const stopLoop Action = RollBack + 1
+
+// question is asked once before anything is done.
+type question struct {
+	action Action
+	shown  watch.Snapshot // that the person decides on
+	reason textinput.Model
+}
+
+func newQuestion(a Action, shown *watch.Snapshot) *question {
+	in := textinput.New()
+	in.Prompt, in.CharLimit = "", 200
+	in.KeyMap.Paste.SetEnabled(false) // it would start a program; a terminal pastes by itself
+	in.Focus()
+	return &question{action: a, shown: *shown, reason: in}
+}
+
+// ask asks about the action of a key.
+func (m model) ask(msg tea.KeyMsg) model {
+	k := &m.keys
+	action := RollBack
+	switch {
+	case key.Matches(msg, k.Pause) && m.snapshot.Outcome.Paused:
+		action = Resume
+	case key.Matches(msg, k.Pause):
+		action = Pause
+	case key.Matches(msg, k.Approve):
+		action = Approve
+	}
+	m.asking = newQuestion(action, &m.snapshot)
+	return m
+}
+
+// says is what an action will do.
+func (q *question) says() string {
+	s := &q.shown
+	switch q.action {
+	case Pause:
+		return fmt.Sprintf("Pause at step %d: the weight stays at %s, no step is taken and the hold stands still. The breaker still rolls back.", s.Step, s.Weight)
+	case Resume:
+		return fmt.Sprintf("Resume at step %d: the hold goes on from where it stood.", s.Step)
+	case Approve:
+		return fmt.Sprintf("Approve step %d of release %s: the next step may be taken now. It lapses if a verdict turns worse.", s.Step, s.Release)
+	case RollBack:
+		return fmt.Sprintf("Roll back: the weight goes from %s to 0 %% now, in one write, and stays there until a person clears the lock.", s.Weight)
+	}
+	return "End canaryctl run: the write under way is finished, and then nobody watches the canary. To close the view alone, esc and then q."
+}
+
+// wantsReason reports whether the person may say why.
+func (q *question) wantsReason() bool { return q.action != stopLoop }
+
+// answer takes a key while a question is open.
+func (m model) answer(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
+	q, k := m.asking, &m.keys
+	switch {
+	case key.Matches(msg, k.Cancel), key.Matches(msg, k.Interrupt) && q.action != stopLoop:
+		m.asking = nil
+		m.note, m.tone = "nothing was done", watch.Plain
+		return m, nil
+	case q.action == stopLoop && key.Matches(msg, k.Confirm, k.Interrupt):
+		return m.leave(Interrupted)
+	case key.Matches(msg, k.Confirm):
+		e := m.errand(q)
+		m.asking, m.doing = nil, append(slices.Clip(m.doing), e)
+		m.note, m.tone = doing[q.action]+" ...", watch.Plain
+		return m, func() tea.Msg { return e.do() }
+	}
+	if !q.wantsReason() {
+		return m, nil
+	}
+	next := *q
+	var cmd tea.Cmd
+	next.reason, cmd = q.reason.Update(msg)
+	m.asking = &next
+	return m, cmd
+}
+
+// doing says what is under way.
+var doing = map[Action]string{Pause: "pausing", Resume: "resuming", Approve: "approving", RollBack: "rolling back"}
+
+// errand is an action that was confirmed. It is done once, by whoever asks first;
+// others wait for what comes of it.
+type errand struct {
+	action Action
+	do     func() carriedOutMsg
+}
+
+// errand is what was confirmed. It is not broken off with the view.
+func (m model) errand(q *question) *errand {
+	actions, reason, shown := m.o.Actions, q.reason.Value(), q.shown
+	ctx, e := context.WithoutCancel(m.ctx), &errand{action: q.action}
+	e.do = sync.OnceValue(func() carriedOutMsg {
+		text, err := actions.Do(ctx, e.action, &shown, reason)
+		return carriedOutMsg{e, e.action, text, err}
+	})
+	return e
+}
+
+// carriedOut says what came of an action.
+func (m model) carriedOut(msg carriedOutMsg) model {
+	m.doing = slices.DeleteFunc(slices.Clone(m.doing), func(e *errand) bool { return e == msg.errand })
+	m.note, m.tone = msg.text, watch.Good
+	if msg.err != nil {
+		m.note, m.tone = fmt.Sprintf("%s: %v", doing[msg.action], msg.err), watch.Bad
+	}
+	return m
+}
