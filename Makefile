@@ -5,7 +5,7 @@ FUZZTIME    ?= 20s
 SEEDS       ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build check fmt vet lint test scenarios stats bench fuzz golden cover clean
+.PHONY: help build check fmt vet lint test scenarios stats soak bench fuzz golden picture cover clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -35,6 +35,9 @@ scenarios: build ## every built-in scenario, and the seeded budget of healthy-we
 stats: ## simulated worlds against docs/reference/calibrate-figures.md, minutes; UPDATE=-update rewrites it
 	$(GO) test ./internal/calibrate -run '^TestWorlds' -timeout 30m -stats $(UPDATE)
 
+soak: ## the live view over 24 hours of one-minute windows at 100x, a quarter of an hour: memory and processor time
+	CANARYCTL_SOAK=1 $(GO) test ./internal/tui -run '^TestSoak' -v -timeout 30m
+
 bench: ## benchmarks: replay, breaker, readers
 	$(GO) test -run '^$$' -bench . -benchmem ./...
 
@@ -47,6 +50,12 @@ fuzz: ## every fuzz target for FUZZTIME
 
 golden: ## rewrite golden files and the scripts' expected output
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
+
+PICTURE := bin/canaryctl watch --replay incident-0217 --theme dark
+picture: build ## record docs/watch.svg, the picture of the README, in tmux
+	$(GO) run ./examples/screencast -size 100x30 -out docs/watch.svg \
+	  -title 'canaryctl watch: a canary that hands customers to people is rolled back in its first minute' \
+	  -keys 'Space:0.5 Home:2 Right:3 Enter:4 Enter:1 Right:1 Right:0.6 Right:0.6 ]:2 ]:2.5 Enter:4' -- $(PICTURE)
 
 cover: ## coverage by package
 	$(GO) test -cover ./...

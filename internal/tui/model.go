@@ -183,12 +183,14 @@ func (m model) allow() model {
 	under := s.Stage == ladder.Climbing && !s.Outcome.Locked
 	k.Pause.SetEnabled(acts && under && s.Outcome.Phase == release.Closed && s.Pending.Move == release.Hold)
 	k.Approve.SetEnabled(acts && under && s.Outcome.Move == release.AwaitApproval)
-	k.RollBack.SetEnabled(acts && (!s.Weight.IsZero() || under || s.Pending.Move != release.Hold))
-	if verb := "pause"; s.Outcome.Paused {
-		k.Pause.SetHelp("p", "resume")
-	} else {
-		k.Pause.SetHelp("p", verb)
+	begun := s.Stage != ladder.NotStarted && s.Stage != ladder.RolledBack
+	k.RollBack.SetEnabled(acts && (begun || !s.Weight.IsZero() || s.Pending.Move != release.Hold))
+	k.Pause.SetHelp("p", map[bool]string{false: "pause", true: "resume"}[s.Outcome.Paused])
+	k.RollBack.SetHelp("r", "roll back")
+	if s.Weight.IsZero() && s.Pending.Move == release.Hold {
+		k.RollBack.SetHelp("r", map[bool]string{false: "stay at 0 %", true: "give it up"}[s.Outcome.Locked])
 	}
+	k.Approve.SetHelp("a", "approve "+s.Goal())
 	k.Unfold.SetEnabled(len(s.Events) > 0)
 	k.Suspend.SetEnabled(!m.o.Driving)
 	return m

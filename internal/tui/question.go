@@ -57,8 +57,11 @@ func (q *question) says() string {
 	case Resume:
 		return fmt.Sprintf("Resume at step %d: the hold goes on from where it stood.", s.Step)
 	case Approve:
-		return fmt.Sprintf("Approve step %d of release %s: the next step may be taken now. It lapses if a verdict turns worse.", s.Step, s.Release)
+		return fmt.Sprintf("Approve step %d of release %s: %s follows at the next look. It lapses if a verdict turns worse.", s.Step, s.Release, s.Goal())
 	case RollBack:
+		if s.Weight.IsZero() {
+			return "Give this release up: the weight stays 0 % and nothing is tried again by itself, until a person clears that. Another candidate may be released."
+		}
 		return fmt.Sprintf("Roll back: the weight goes from %s to 0 %% now, in one write, and stays there until a person clears the lock.", s.Weight)
 	}
 	return "End canaryctl run: the write under way is finished, and then nobody watches the canary. To close the view alone, esc and then q."

@@ -61,7 +61,7 @@ func signals() []watch.Signal {
 	fast, slow := 5*time.Minute, 10*time.Minute
 	return []watch.Signal{
 		{
-			Signal: release.Violations, Unit: watch.Count, State: watch.Passing, Value: watch.Known(1), Beside: watch.Known(2), Limit: watch.Known(4),
+			Signal: release.Violations, Unit: watch.Count, State: watch.Passing, Value: watch.Known(1), Beside: watch.Known(0.11), Limit: watch.Known(4),
 			Line: watch.Known(3), Room: watch.Known(0.75), Samples: 1203, Needed: 381, Canary: ripple(0.5, 0.5, 45), Stable: ripple(0.5, 0.4, 0), Over: fast,
 		},
 		{
@@ -214,7 +214,8 @@ var states = []state{
 	{"source-lost", of(func(s *watch.Snapshot) {
 		judge(s, release.Error, watch.Unknown, "the source could not be read", ladder.WhySourceFailed)
 		s.Outcome.LeftS = nil
-		s.Source.Err, s.Source.Newest = "dial tcp 127.0.0.1:9090: connect: connection refused", noon.Add(-7*time.Minute)
+		s.Source.Err, s.Source.Newest = "dial tcp 127.0.0.1:9090: connect: connection refused", noon.Add(-2*time.Minute)
+		s.Outcome.HeldS = 90
 	})},
 	{"windows-stopped", of(func(s *watch.Snapshot) { s.Source.Newest = noon.Add(-9 * time.Minute) })},
 	{"target-lost", of(func(s *watch.Snapshot) {
@@ -223,6 +224,7 @@ var states = []state{
 	})},
 	{"approval", of(func(s *watch.Snapshot) {
 		s.Outcome.Move, s.Outcome.Why, s.Outcome.HeldS, s.Outcome.LeftS = release.AwaitApproval, ladder.WhyApproval, 660, nil
+		s.Events = s.Events[:2]
 		s.Outcome.Reason, s.Next = "step 2 waits for a person's approval", "canaryctl approve --release 3f1c2ab90d11 --step 2"
 	})},
 	{"paused", of(func(s *watch.Snapshot) {
@@ -267,7 +269,9 @@ var states = []state{
 	{"locked", down(func(s *watch.Snapshot) {
 		s.Outcome.Locked, s.Outcome.Why, s.Outcome.LeftS = true, ladder.WhyLocked, nil
 		s.Record.Escalated, s.Record.Locked, s.Outcome.Reason = true, true, "locked until a person clears it"
-		s.Record.Reason = "1 of 3 probes good, needs 100 %"
+		f := release.Finding{Signal: release.Probes, Value: 1.0 / 3, Limit: 1, Count: 1, Of: 3}
+		s.Record.Finding, s.Record.Reason = &f, f.String()
+		s.Signals[release.Transfers].State = watch.NotJudged
 		s.Next = `canaryctl resume --clear-lock --reason "..."`
 	})},
 	{"gate-failed", down(func(s *watch.Snapshot) {

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,21 +32,25 @@ func (p *page) head() {
 	}
 	p.alarms(roomy)
 	leave := 2 // rows of the table
+	if k.Tone == watch.Bad {
+		leave = 1
+	}
 	if roomy {
 		leave = len(m.snapshot.Signals) + 3
 	}
-	tail := []string{m.weightLine()}
+	film := 0
 	if m.o.Film != nil {
-		tail = append(tail, m.timeline())
+		film = 1
 	}
-	p.answers(p.left - leave - len(tail))
-	for _, line := range tail {
-		p.put(line)
-	}
-	if p.left > leave && (roomy || p.left > len(m.snapshot.Signals)) {
+	p.answers(p.left - leave - film - 1)
+	p.put(m.weightLine())
+	if p.left-film > leave && (roomy || p.left-film > len(m.snapshot.Signals)) {
 		s := &m.snapshot
 		held, hold := s.Hold()
 		p.put(ladderBar(m.theme, s.Rungs, s.Step, s.Weight.IsZero(), held, hold, m.width))
+	}
+	if film > 0 {
+		p.put(m.timeline())
 	}
 }
 
@@ -59,6 +64,8 @@ func (p *page) alarms(roomy bool) {
 	most, lines := 1, 1
 	if roomy {
 		most, lines = 3, 2
+	} else if p.situation.Tone == watch.Bad {
+		lines = 2
 	}
 	for _, alarm := range alarms[:min(len(alarms), most)] {
 		for _, line := range wrap(safe(alarm), m.width-4, lines, g) {
@@ -99,14 +106,14 @@ func (m *model) title() string {
 	s, th := &m.snapshot, m.theme
 	at := m.clock().UTC().Format("15:04:05") + " UTC"
 	if m.width < 60 {
-		at = m.clock().UTC().Format("15:04:05")
+		at = m.clock().UTC().Format("15:04") + "Z"
 	}
 	facts := []string{safe(s.Service)}
 	if s.Replay != "" {
 		facts[0] = "REPLAY " + safe(s.Replay)
 		at = s.At.UTC().Format("2006-01-02 15:04") + " UTC"
 		if m.width < 60 {
-			at = s.At.UTC().Format("15:04")
+			at = s.At.UTC().Format("15:04") + "Z"
 		}
 	}
 	if s.Candidate != "" {
@@ -145,43 +152,81 @@ func (m *model) stateLines(k *watch.Situation) []string {
 }
 
 // weightLine is the weight as set, as read, and as it is seen to be served, with
-// the breaker and the gate's verdict.
+// the breaker and the gate's verdict. What does not fit is said shorter, or goes.
 func (m *model) weightLine() string {
-	s, o := &m.snapshot, &m.snapshot.Outcome
-	facts := []string{"set " + s.Weight.String()}
-	if s.Pending.Move != release.Hold {
-		facts[0] += ", " + s.Pending.Weight.String() + " asked for"
-	}
-	if t := &s.Target; t.Err == "" && !t.At.IsZero() && !t.Weight.Same(s.Weight) {
-		facts = append(facts, "TARGET HOLDS "+t.Weight.String())
-	}
-	if x := s.Share(); x.Of() > 0 {
-		what := "requests"
-		if x.Users {
-			what = "users"
-		}
-		seen := fmt.Sprintf("seen %.3g %% of %s %s", 100*float64(x.Canary)/float64(x.Of()), count(x.Of()), what)
-		if m.width < 60 {
-			seen = fmt.Sprintf("seen %.3g %% (%s)", 100*float64(x.Canary)/float64(x.Of()), count(x.Of()))
-		}
-		facts = append(facts, seen)
-	} else if m.width >= 60 && !s.Weight.IsZero() {
-		facts = append(facts, "share not seen yet")
-	}
-	facts = append(facts, "breaker "+o.Phase.String())
 	g := &m.theme.Glyphs
-	if sep := " " + g.Dot + " "; ansi.StringWidth(strings.Join(facts, sep)) > m.width {
-		facts[len(facts)-1] = o.Phase.String()
+	sep := " " + g.Dot + " "
+	facts := m.weightFacts()
+	said := make([]string, len(facts))
+	order := make([]int, len(facts))
+	for i, f := range facts {
+		said[i], order[i] = f.short, i
 	}
-	if m.width >= 60 {
-		if len(o.Verdicts) > 0 {
-			facts = append(facts, "verdict "+o.Verdict.String())
-		}
-		if s.Served > 0 && m.width >= 100 {
-			facts = append(facts, count(s.Served)+" served in this attempt")
+	slices.SortStableFunc(order, func(a, b int) int { return facts[a].rank - facts[b].rank })
+	join := func() string {
+		return strings.Join(slices.DeleteFunc(slices.Clone(said), func(s string) bool { return s == "" }), sep)
+	}
+	for _, i := range order {
+		if said[i] = facts[i].long; ansi.StringWidth(join()) > m.width {
+			said[i] = facts[i].short
 		}
 	}
-	return cut(strings.Join(facts, " "+g.Dot+" "), m.width, g)
+	return cut(join(), m.width, g)
+}
+
+// fact is said in two lengths; the shorter may be nothing. The lowest ranks are
+// said at length first.
+type fact struct {
+	long, short string
+	rank        int
+}
+
+func (m *model) weightFacts() []fact {
+	s, o := &m.snapshot, &m.snapshot.Outcome
+	set := fact{long: "set " + s.Weight.String(), rank: 1}
+	if r := s.Record; s.Weight.IsZero() && r != nil && !r.ReadBack.IsZero() {
+		set.long += ", read back " + r.ReadBack.UTC().Format("15:04:05")
+	}
+	set.short = "set " + s.Weight.String()
+	if s.Pending.Move != release.Hold {
+		set.long = "set " + s.Weight.String() + ", " + s.Pending.Weight.String() + " asked for"
+		set.short = set.long
+	}
+	facts := []fact{set}
+	if t := &s.Target; t.Err == "" && !t.At.IsZero() && !t.Weight.Same(s.Weight) {
+		facts = append(facts, fact{"TARGET HOLDS " + t.Weight.String(), "HOLDS " + t.Weight.String(), 0})
+	}
+	facts = append(facts, m.shareFact(), breakerFact(o.Phase))
+	if len(o.Verdicts) > 0 {
+		facts = append(facts, fact{"verdict " + o.Verdict.String(), "", 3})
+	}
+	if s.Served > 0 {
+		facts = append(facts, fact{count(s.Served) + " served in this attempt", "", 5})
+	}
+	return facts
+}
+
+// shareFact is what the canary is seen to serve.
+func (m *model) shareFact() fact {
+	x := m.snapshot.Share()
+	if x.Of() == 0 {
+		if m.snapshot.Weight.IsZero() {
+			return fact{}
+		}
+		return fact{"share not seen yet", "", 4}
+	}
+	what := "requests"
+	if x.Users {
+		what = "users"
+	}
+	share := fmt.Sprintf("seen %.3g %%", 100*float64(x.Canary)/float64(x.Of()))
+	return fact{share + " of " + count(x.Of()) + " " + what, share + " (" + count(x.Of()) + ")", 4}
+}
+
+// breakerFact is the breaker's state, and what it means.
+func breakerFact(p release.Phase) fact {
+	means := map[release.Phase]string{release.Closed: "armed", release.Open: "tripped", release.HalfOpen: "on trial"}[p]
+	return fact{"breaker " + p.String() + " (" + means + ")", p.String(), 2}
 }
 
 // timeline is where a replay stands, with a mark where something happened.

@@ -29,7 +29,7 @@ func (p *page) panes() {
 		chart, events = 0, p.left
 	}
 	if chart >= 2 {
-		p.rule("")
+		p.rule(m.age())
 		for _, line := range chartOf(m, p.situation.Old, chart-1) {
 			p.put(line)
 		}
@@ -37,6 +37,15 @@ func (p *page) panes() {
 	if events > 0 {
 		p.events(min(events, p.left))
 	}
+}
+
+// age says of when the newest figures are.
+func (m *model) age() string {
+	at := m.snapshot.Source.Newest
+	if at.IsZero() || m.snapshot.Replay != "" {
+		return ""
+	}
+	return "figures up to " + at.UTC().Format("15:04:05") + ", " + watch.Clock(m.now.Sub(at)) + " ago"
 }
 
 // chartOf is the chart of the chosen signal.

@@ -48,7 +48,7 @@ func (v *viewer) alarms(out *Situation) {
 		add("OVERDUE: this step takes longer than max_wait_min")
 	}
 	if r := s.Record; r != nil && r.Escalated && s.Outcome.Locked {
-		add("ESCALATED: the probes failed as well, a person is needed")
+		add("ESCALATED: the probes failed as well; it stays at 0 %% until a person decides")
 	}
 }
 

@@ -217,10 +217,11 @@ func room(row *Signal, l *breaker.Limits) Figure {
 		return Figure{}
 	}
 	good := 0.0
-	if row.Low {
-		if good = 1; !l.SolveBaseline.IsZero() {
-			good = l.SolveBaseline.Float64()
-		}
+	switch {
+	case row.Low && !l.SolveBaseline.IsZero():
+		good = l.SolveBaseline.Float64()
+	case row.Low || row.Unit == Ratio:
+		good = 1
 	}
 	whole := row.Limit.Value - good
 	if whole == 0 {

@@ -70,8 +70,8 @@ func (v *viewer) state() Situation {
 	case o.Phase == release.Open:
 		return Situation{
 			Tone: Warning, Word: "SAFE, ROLLED BACK", Why: v.tripped(),
-			Next: "tries again by itself: probes at " + s.Rungs[0].Weight.String() + v.in(" in ") + "; good ones start step 1 anew, bad ones lock it",
-			Do:   "nothing urgent; r keeps it at 0 % until a person clears that; enter unfolds the rollback",
+			Next: "tries again by itself: probes at " + s.Rungs[0].Weight.String() + v.in(" in ") + "; good ones start step 1 anew, bad ones end at 0 %" + v.locks(),
+			Do:   v.beforeProbes(),
 		}
 	case o.Phase == release.HalfOpen:
 		return Situation{
@@ -92,7 +92,7 @@ func (v *viewer) goingBack() Situation {
 	return Situation{
 		Tone: Bad, Word: "ROLLBACK NOT CONFIRMED", What: v.s.Weight.String() + " may still be on the canary",
 		Why: v.tripped(), Next: "0 % is written again until it is read back",
-		Do: "act now: r writes 0 % again, or set 0 in the gateway by hand",
+		Do: "act now: set the canary's weight to 0 in the gateway by hand, or r writes it once more",
 	}
 }
 
@@ -108,7 +108,7 @@ func (v *viewer) tripped() string {
 func (v *viewer) locked() Situation {
 	out := Situation{
 		Tone: Warning, Word: "SAFE, ROLLED BACK, LOCKED", Why: v.tripped(), Next: "nothing until a person clears the lock",
-		Do: `nothing urgent; enter unfolds why. canaryctl resume --clear-lock --reason "..." lets it start anew at step 1`,
+		Do: `can wait; canaryctl resume --clear-lock --reason "..." starts it anew when the cause is mended; enter unfolds why`,
 	}
 	if v.s.Stage == ladder.Failed {
 		out.Word = "SAFE, GATE FAILED, LOCKED"
@@ -145,8 +145,8 @@ func (v *viewer) climbing() Situation {
 		out.Do = "p resumes, r rolls back (both ask first)"
 	case o.Why == ladder.WhyApproval || o.Move == release.AwaitApproval:
 		out.Tone, out.Word = Warning, "WAITS FOR APPROVAL"
-		out.Next = v.target() + " once a person approves step " + strconv.Itoa(s.Step) + "; until then " + s.Weight.String() + " stays, guarded by the breaker"
-		out.Do = "look at the figures; a approves, r rolls back (both ask first)"
+		out.Next = v.s.Goal() + " at once when a person approves step " + strconv.Itoa(s.Step) + "; until then " + s.Weight.String() + " stays, guarded by the breaker"
+		out.Do = "can wait; a approves, r rolls back (both ask first)"
 	case o.Why == ladder.WhyConfigChanged:
 		out.Tone, out.Word, out.Next = Warning, "CONFIGURATION CHANGED", "no step until a person accepts it; the breaker still rolls back"
 		out.Do = v.or(`canaryctl resume --accept-config --reason "..."`)
@@ -157,16 +157,16 @@ func (v *viewer) climbing() Situation {
 		out.Tone, out.Word, out.Next = Bad, "GATEWAY DOES NOT FOLLOW", "no step until the canary serves what was set"
 		out.Do = v.or("look at the gateway")
 	case o.Why == ladder.WhyUnread:
-		out.Tone, out.Word, out.Next = Warning, "CANNOT READ THE TARGET", v.target()+" when the target can be read"
+		out.Tone, out.Word, out.Next = Warning, "CANNOT READ THE TARGET", v.s.Goal()+" when the target can be read"
 		out.Do = v.or("mend the target")
 	case o.Why == ladder.WhySourceFailed:
 		out.Tone, out.Word, out.Next = Bad, "BLIND", "no step until the source can be read; the hold stands still, the weight stays"
 		out.What = v.traffic() + ", and the breaker cannot trip"
-		out.Do = "mend " + s.Source.Name + ", or r rolls back without it (asks first)"
+		out.Do = "r rolls back without it (asks first), unless it is soon mended: " + s.Source.Name
 	case o.Why == ladder.WhyFailing:
 		out.Next, out.Do = "no step while it fails; the weight stays", v.or("look into what fails")
 	case o.Why == ladder.WhyFrozen:
-		out.Next = v.target() + " when the freeze ends" + v.in(", in ")
+		out.Next = v.s.Goal() + " when the freeze ends" + v.in(", in ")
 	}
 	return out
 }
@@ -236,10 +236,10 @@ func forward(m release.Move) bool {
 	return m == release.Start || m == release.Advance || m == release.Probe
 }
 
-// target is where the next step leads.
-func (v *viewer) target() string {
-	if i := v.s.Step; i < len(v.s.Rungs) {
-		return v.s.Rungs[i].Weight.String()
+// Goal is where the next step leads: a weight, or that the release is complete.
+func (s *Snapshot) Goal() string {
+	if i := s.Step; i < len(s.Rungs) {
+		return s.Rungs[i].Weight.String()
 	}
 	return "complete"
 }
@@ -249,15 +249,17 @@ func (v *viewer) step() string {
 	s, o := v.s, &v.s.Outcome
 	when := v.in(" in ")
 	switch {
+	case when != "" && o.Why == ladder.WhyInsufficient:
+		return "waits for samples: " + v.s.Goal() + when + " at this rate if all pass; the breaker watches"
 	case when != "":
 	case forward(o.Move) && s.Step > 0:
 		when = " in " + Clock(s.Rungs[s.Step-1].Hold) + " at the earliest"
 	case o.Why == ladder.WhyInsufficient || o.Why == ladder.WhyNoData:
-		return v.target() + " when there is enough to judge; nobody can say when"
+		return v.s.Goal() + " when there is enough to judge; nobody can say when"
 	default:
-		return v.target() + " when all gates of this step have passed"
+		return v.s.Goal() + " when all gates of this step have passed"
 	}
-	return v.target() + when + " if all pass; 0 % at once if the breaker trips"
+	return v.s.Goal() + when + " if all pass; 0 % at once if the breaker trips"
 }
 
 // Hold is how long the present step has been held, of how long at least.
@@ -301,6 +303,16 @@ func (v *viewer) in(before string) string {
 		return " at the next look"
 	}
 	return before + Clock(left) + " (" + v.now.Add(left).UTC().Format("15:04") + ")"
+}
+
+// beforeProbes is what a person can do while a canary that was rolled back waits
+// to be tried again.
+func (v *viewer) beforeProbes() string {
+	by := "now"
+	if left, ok := v.s.Left(v.now); ok {
+		by = "by " + v.now.Add(left).UTC().Format("15:04")
+	}
+	return "decide " + by + ": r keeps it at 0 % (asks first), else " + v.s.Rungs[0].Weight.String() + " of users get it again; enter unfolds why"
 }
 
 // locks says what a bad round of probes does beside, if the record is of one

@@ -130,8 +130,8 @@ type Signal struct {
 	Baseline bool
 	Limit    Figure
 	Low      bool // it fails at Limit and below, not at Limit and above
-	// Room is the share of the limit that is left: 1 at zero, for the solve rate at
-	// its baseline or above, and 0 at the limit or past it.
+	// Room is the share of the limit that is left: 1 at zero, for a ratio at 1, for
+	// the solve rate at its baseline, or better, and 0 at the limit or past it.
 	Room    Figure
 	Samples int64
 	Needed  int64 // from so many on it is judged
