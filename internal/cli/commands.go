@@ -17,6 +17,7 @@ func commands(app *App) []*cobra.Command {
 		newResumeCmd(app),
 		newRollbackCmd(app),
 		newStatusCmd(app),
+		newWatchCmd(app),
 		newHistoryCmd(app),
 		newRouteCmd(app),
 		newServeCmd(app),

@@ -18,6 +18,7 @@ import (
 	"github.com/canaryctl/canaryctl/internal/source"
 	"github.com/canaryctl/canaryctl/internal/state"
 	"github.com/canaryctl/canaryctl/internal/target"
+	"github.com/canaryctl/canaryctl/internal/watch"
 )
 
 // live is a release as the commands that move it need it.
@@ -28,6 +29,7 @@ type live struct {
 	dir     *state.Dir
 	target  target.Target
 	source  source.Source // nil: the command does not look at traffic
+	wide    *watch.Wide   // what the driver reads source through; nil: source itself
 	ci      *ci.CI        // nil: not in a CI
 	driver  *driver.Driver
 }
@@ -35,6 +37,7 @@ type live struct {
 // needs says what a command cannot do without.
 type needs struct {
 	source bool // it looks at traffic
+	wide   bool // and at more of it than the driver asks for
 	reads  bool // it changes nothing, on disk neither, and tells nobody
 	// all: it starts nothing that it could not tell of. Other commands must not be
 	// kept from a rollback by a variable that only the pipeline has: what cannot
@@ -77,6 +80,10 @@ func (app *App) live(command string, n needs) (*live, error) {
 	}
 	if l.source != nil {
 		o.Source = l.source
+	}
+	if n.wide {
+		l.wide = watch.NewWide(l.source, cfg.LivePlan())
+		o.Source = l.wide
 	}
 	if l.ci != nil {
 		o.RunURL = l.ci.RunURL

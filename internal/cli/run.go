@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strings"
 	"time"
-	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -22,6 +20,8 @@ type runOptions struct {
 	Metrics string
 	Restart bool
 	Reason  string
+	TUI     bool
+	Looks   looks
 }
 
 func newRunCmd(app *App) *cobra.Command {
@@ -33,8 +33,11 @@ func newRunCmd(app *App) *cobra.Command {
 			"release is complete (exit code 0), when only a person can let it go on (5), or by a signal: it finishes the write that is\n" +
 			"under way, and the next run or promote takes the release up where it stands. Approvals, pauses and rollbacks are given\n" +
 			"from other terminals. It prints a line for each change; -o json prints a JSON document a line.\n\n" +
+			"With --tui it shows the release as watch does. q closes that view alone and run goes on in lines; Ctrl-C ends run, and is\n" +
+			"asked for once.\n\n" +
 			"With --metrics it answers /metrics in the text format of Prometheus, and /healthz.",
 		Example: "  canaryctl run\n" +
+			"  canaryctl run --tui\n" +
 			"  canaryctl run --metrics 127.0.0.1:9464 -o json >> release.jsonl",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runRun(cmd.Context(), app, o) },
@@ -43,6 +46,8 @@ func newRunCmd(app *App) *cobra.Command {
 	f.StringVar(&o.Metrics, "metrics", "", "`address` to answer /metrics and /healthz at, such as 127.0.0.1:9464")
 	f.BoolVar(&o.Restart, "restart", false, "give up the unfinished release of another candidate: weight to 0, then start this one")
 	f.StringVar(&o.Reason, "reason", "", "why, for the journal; with --restart")
+	f.BoolVar(&o.TUI, "tui", false, "show the release in a view, as watch does")
+	o.Looks.register(f)
 	return cmd
 }
 
@@ -53,6 +58,13 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 	}
 	if err := wantRestart(o.Reason, o.Restart); err != nil {
 		return err
+	}
+	var v *runView
+	if o.TUI {
+		if v, err = app.runView(format, o.Looks); err != nil {
+			return err
+		}
+		app = v.under
 	}
 	l, err := app.live("run", needs{source: true, all: true})
 	if err != nil {
@@ -84,7 +96,10 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 		}
 		defer stop()
 	}
-	return r.loop(ctx)
+	if v != nil {
+		return v.over(ctx, r)
+	}
+	return r.closed(r.drive(ctx))
 }
 
 // anotherRuns names the one that does.
@@ -100,21 +115,30 @@ type running struct {
 	l        *live
 	format   string
 	exporter *metrics.Exporter
-	last     string          // what was printed last, without figures
-	said     map[string]bool // notes of the last tick that had any, without figures
+	last     string  // what was printed last, without figures
+	said     remarks // notes of the last tick that had any
 	ticks    metrics.Durations
+	ticked   func() // after each tick; nil: nobody wants to know
 }
 
-func (r *running) loop(ctx context.Context) error {
+// drive promotes once a window until there is nothing left to do, and does what
+// follows.
+func (r *running) drive(ctx context.Context) (*driver.Result, error) {
 	res, err := r.l.driver.Loop(ctx, r.tick)
 	if err != nil {
-		return failure(err)
+		return nil, failure(err)
 	}
 	if err := r.l.driver.Settle(context.WithoutCancel(ctx)); err != nil {
 		r.l.app.warn("%v", err)
 	}
-	if res, err = r.l.swapped(ctx, res, nil); err != nil {
-		return failure(err)
+	res, err = r.l.swapped(ctx, res, nil)
+	return res, failure(err)
+}
+
+// closed says where the release stands at the end.
+func (r *running) closed(res *driver.Result, err error) error {
+	if err != nil {
+		return err
 	}
 	if r.format == "json" {
 		if code := exitOf[res.Status]; code != ExitOK {
@@ -127,6 +151,9 @@ func (r *running) loop(ctx context.Context) error {
 
 // tick shows what a tick came to: a line for each change, and the metrics.
 func (r *running) tick(res *driver.Result, err error) {
+	if r.ticked != nil {
+		defer r.ticked()
+	}
 	if err != nil {
 		r.l.app.warn("%v", err)
 		return
@@ -134,8 +161,7 @@ func (r *running) tick(res *driver.Result, err error) {
 	r.ticks.Observe(res.Took)
 	r.exporter.Set(viewOf(r.l, res, r.ticks))
 	r.notes(res.Notes)
-	o := &res.Outcome
-	now := fmt.Sprint(o.Move, o.Why, o.Step, o.Attempt, o.Phase, res.Status, o.Paused, o.Locked)
+	now := where(res)
 	if now == r.last && !r.l.app.global.Verbose {
 		return
 	}
@@ -154,24 +180,20 @@ func (r *running) tick(res *driver.Result, err error) {
 	}
 }
 
-// notes says what the tick before has not said, whatever the figures in it: what
-// is odd about a source is odd each time that it is read.
+// where is what of a result makes a line of its own: nothing that grows by
+// itself.
+func where(res *driver.Result) string {
+	o := &res.Outcome
+	return fmt.Sprint(o.Move, o.Why, o.Step, o.Attempt, o.Phase, res.Status, o.Paused, o.Locked)
+}
+
+// notes says what the tick before has not said.
 func (r *running) notes(notes []string) {
-	said := map[string]bool{}
-	for _, n := range notes {
-		plain := strings.Map(func(c rune) rune {
-			if unicode.IsDigit(c) {
-				return -1
-			}
-			return c
-		}, n)
-		said[plain] = true
-		if !r.said[plain] || r.l.app.global.Verbose {
-			r.l.app.say("%s", n)
-		}
+	if fresh := r.said.fresh(notes); !r.l.app.global.Verbose {
+		notes = fresh
 	}
-	if len(notes) > 0 {
-		r.said = said
+	for _, n := range notes {
+		r.l.app.say("%s", n)
 	}
 }
 

@@ -147,9 +147,7 @@ func (o *simulateOptions) replay(ctx context.Context, runs []feedRun) error {
 
 // one replays one run and prints it.
 func (o *simulateOptions) one(ctx context.Context, r *feedRun) ([]report.Expectation, error) {
-	if (o.Runs > 0 || o.given("seed")) && r.journal == "" && !o.drawn(r) {
-		o.app.say("%s does not depend on the seed: every run is the same", r.name)
-	}
+	o.seedless(r)
 	switch {
 	case r.journal != "":
 		return nil, o.journal(ctx, r)
@@ -174,6 +172,13 @@ func (o *simulateOptions) one(ctx context.Context, r *feedRun) ([]report.Expecta
 		s.Recorded = &report.RecordedShare{Share: share, Known: known, Thinned: o.Thin}
 	}
 	return s.Expectations, o.print(&s, s.JSON())
+}
+
+// seedless says that a seed that was given changes nothing.
+func (o *simulateOptions) seedless(r *feedRun) {
+	if (o.Runs > 0 || o.given("seed")) && r.journal == "" && !o.drawn(r) {
+		o.app.say("%s does not depend on the seed: every run is the same", r.name)
+	}
 }
 
 // unchecked says which expectations so many runs are too few for.
@@ -219,20 +224,30 @@ func (o *simulateOptions) seed(r *feedRun) uint64 {
 
 // run replays once.
 func (o *simulateOptions) run(ctx context.Context, r *feedRun, plan *ladder.Plan, seed uint64) (*simulate.Outcome, error) {
+	feed, err := o.feed(r, plan, seed)
+	if err != nil {
+		return nil, err
+	}
+	out, err := simulate.Run(plan, &interruptible{Feed: feed, ctx: ctx}, o.rules(r))
+	return out, replayError(err)
+}
+
+// rules are what a replay needs besides plan and feed.
+func (o *simulateOptions) rules(r *feedRun) simulate.Options {
 	opt := simulate.Options{}
 	if r.scenario != nil {
 		opt = r.scenario.Options()
 	}
 	opt.Approve = opt.Approve || o.Approve
-	feed, err := o.feed(r, plan, seed)
-	if err != nil {
-		return nil, err
-	}
-	out, err := simulate.Run(plan, &interruptible{Feed: feed, ctx: ctx}, opt)
+	return opt
+}
+
+// replayError is an error of a replay, with a hint where the user can mend it.
+func replayError(err error) error {
 	if share, ok := errors.AsType[*simulate.ShareError](err); ok {
-		return nil, usage(share, "leave out --thin to replay the windows as they were recorded")
+		return usage(share, "leave out --thin to replay the windows as they were recorded")
 	}
-	return out, err
+	return err
 }
 
 // interruptible is a feed that ends with an error when ctx does.

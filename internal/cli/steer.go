@@ -86,19 +86,28 @@ func (app *App) steer(ctx context.Context, name string, c ladder.Command) error 
 	if err != nil {
 		return err
 	}
+	res, err := l.steered(ctx, c)
+	if err != nil {
+		return err
+	}
+	return l.stood(res, ExitOK)
+}
+
+// steered gives the word, and tells those who are to know of it.
+func (l *live) steered(ctx context.Context, c ladder.Command) (*driver.Result, error) {
 	if c.Verb == ladder.DoPause {
 		if err := l.underWay(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	res, err := l.driver.Command(ctx, c)
 	if err != nil {
-		return failure(err)
+		return nil, failure(err)
 	}
 	if err := l.driver.Settle(ctx); err != nil {
 		l.app.warn("%v", err)
 	}
-	return l.stood(res, ExitOK)
+	return res, nil
 }
 
 // underWay refuses what makes no sense before a release.
@@ -160,14 +169,20 @@ func runApprove(ctx context.Context, app *App, o approveOptions) error {
 	if err != nil {
 		return err
 	}
-	res, err := l.driver.Approve(ctx, o.Release, o.Step, o.Reason)
-	if errors.Is(err, ladder.ErrNotAwaiting) && res != nil {
-		return &Error{Code: ExitConflict, Err: err, Hint: "it says: " + res.Outcome.Reason}
-	}
+	res, err := l.approved(ctx, o)
 	if err != nil {
-		return failure(err)
+		return err
 	}
 	return l.stood(res, ExitOK)
+}
+
+// approved looks once more and gives the word.
+func (l *live) approved(ctx context.Context, o approveOptions) (*driver.Result, error) {
+	res, err := l.driver.Approve(ctx, o.Release, o.Step, o.Reason)
+	if errors.Is(err, ladder.ErrNotAwaiting) && res != nil {
+		return nil, &Error{Code: ExitConflict, Err: err, Hint: "it says: " + res.Outcome.Reason}
+	}
+	return res, failure(err)
 }
 
 // rollbackOptions are the flags of rollback.
@@ -227,23 +242,32 @@ func runRollback(ctx context.Context, app *App, o rollbackOptions) error {
 			return wrongVersion(err)
 		}
 	}
-	res, err := l.driver.RollBack(ctx, o.Reason)
+	res, code, err := l.rolledBack(ctx, o.Reason)
+	if err != nil {
+		return err
+	}
+	return l.stood(res, code)
+}
+
+// rolledBack takes the weight to 0, and tells those who are to know of it. The
+// code is the command's.
+func (l *live) rolledBack(ctx context.Context, reason string) (*driver.Result, ExitCode, error) {
+	res, err := l.driver.RollBack(ctx, reason)
 	nothing := errors.Is(err, driver.ErrNothing)
 	if err != nil && !nothing {
-		return failure(err)
+		return nil, ExitFailed, failure(err)
 	}
 	if err := l.driver.Settle(ctx); err != nil {
 		l.app.warn("%v", err)
 	}
-	if nothing {
-		app.say("%v", err)
-		return l.stood(res, ExitOK)
+	switch {
+	case nothing:
+		l.app.say("%v", err)
+		return res, ExitOK, nil
+	case res.Status == driver.RolledBack:
+		return res, ExitOK, nil // as asked
 	}
-	code := exitOf[res.Status]
-	if res.Status == driver.RolledBack {
-		code = ExitOK // as asked
-	}
-	return l.stood(res, code)
+	return res, exitOf[res.Status], nil
 }
 
 // wrongVersion is the error of a rollback to a version that it does not return
