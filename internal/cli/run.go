@@ -64,6 +64,7 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 		if v, err = app.runView(format, o.Looks); err != nil {
 			return err
 		}
+		defer v.screen.Close()
 		app = v.under
 	}
 	l, err := app.live("run", needs{source: true, all: true})
@@ -206,10 +207,11 @@ func (r *running) listen(address string) (stop func(), err error) {
 	mux := http.NewServeMux()
 	mux.Handle("GET /metrics", r.exporter.Handler())
 	mux.Handle("GET /healthz", r.exporter.Health())
-	server := newHTTPServer(mux, r.l.app.warn, serveLimits)
+	warn := r.l.app.warn
+	server := newHTTPServer(mux, warn, serveLimits)
 	go func() {
 		if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
-			r.l.app.warn("metrics: %v", err)
+			warn("metrics: %v", err)
 		}
 	}()
 	r.l.app.say("metrics at http://%s/metrics", l.Addr())

@@ -15,7 +15,7 @@ type runView struct {
 	app      *App // with the terminal
 	under    *App // what the loop works with: its streams are held while there is a view
 	out, err *aside
-	looks    looks
+	screen   *screen
 }
 
 // runView makes what run needs to work under a view.
@@ -26,10 +26,14 @@ func (app *App) runView(format string, k looks) (*runView, error) {
 	case !app.drawable():
 		return nil, usage(fmt.Errorf("--tui: %w", errNoTerminal), "leave out --tui: run prints a line for each change")
 	}
-	v := &runView{app: app, looks: k}
 	if err := k.check(); err != nil {
 		return nil, err
 	}
+	s, err := app.screen(k)
+	if err != nil {
+		return nil, usage(fmt.Errorf("--tui: %w", err), "leave out --tui: run prints a line for each change")
+	}
+	v := &runView{app: app, screen: s}
 	v.err, v.under = app.under()
 	v.out = &aside{to: app.Stdout, lines: make(chan string, 1)} // where it stands is the last line
 	v.under.Stdout = v.out
@@ -46,11 +50,6 @@ type driven struct {
 // over runs the loop with the view over it. The view's end does not end the loop
 // unless the person asked for that; the loop's end ends the view.
 func (v *runView) over(ctx context.Context, r *running) error {
-	screen, err := v.app.screen(v.looks)
-	if err != nil {
-		return usage(fmt.Errorf("--tui: %w", err), "leave out --tui: run prints a line for each change")
-	}
-	defer screen.Close()
 	feed, err := v.under.feed(ctx, "run")
 	if err != nil {
 		return err
@@ -66,10 +65,10 @@ func (v *runView) over(ctx context.Context, r *running) error {
 		defer leave()
 		end <- r.driven(loop)
 	}()
-	h := newHands(ctx, v.app)
-	how, err := v.app.show(view, screen, tui.Options{Feed: feed, Actions: h, Driving: true, Notes: v.err.lines})
+	how, err := v.app.show(view, v.screen, tui.Options{
+		Feed: feed, Actions: &hands{v.app, ctx, "run --tui"}, Driving: true, Notes: v.err.lines,
+	})
 	v.release()
-	h.finish()
 	switch {
 	case err != nil:
 		v.app.warn("%v; run goes on, Ctrl-C ends it", err)

@@ -169,7 +169,7 @@ func runApprove(ctx context.Context, app *App, o approveOptions) error {
 	if err != nil {
 		return err
 	}
-	res, err := l.approved(ctx, o)
+	res, err := l.approved(ctx, driver.Shown{Release: o.Release, Step: o.Step}, o.Reason)
 	if err != nil {
 		return err
 	}
@@ -177,8 +177,8 @@ func runApprove(ctx context.Context, app *App, o approveOptions) error {
 }
 
 // approved looks once more and gives the word.
-func (l *live) approved(ctx context.Context, o approveOptions) (*driver.Result, error) {
-	res, err := l.driver.Approve(ctx, o.Release, o.Step, o.Reason)
+func (l *live) approved(ctx context.Context, shown driver.Shown, reason string) (*driver.Result, error) {
+	res, err := l.driver.Approve(ctx, shown, reason)
 	if errors.Is(err, ladder.ErrNotAwaiting) && res != nil {
 		return nil, &Error{Code: ExitConflict, Err: err, Hint: "it says: " + res.Outcome.Reason}
 	}

@@ -146,11 +146,9 @@ func (app *App) watchScreen(ctx context.Context, s *screen) error {
 	if err != nil {
 		return err
 	}
-	h := newHands(ctx, app)
 	quiet.hold()
-	how, err := app.show(ctx, s, tui.Options{Feed: feed, Actions: h, Notes: quiet.lines})
+	how, err := app.show(ctx, s, tui.Options{Feed: feed, Actions: &hands{app, ctx, "watch"}, Notes: quiet.lines})
 	quiet.release()
-	h.finish()
 	return endedAs(ctx, how, err)
 }
 
@@ -181,12 +179,6 @@ func endedAs(ctx context.Context, how tui.Ending, err error) error {
 // speedFlag is how many seconds pass in one: 60x, 60 or 0.5x.
 type speedFlag float64
 
-// The slowest and the fastest.
-const (
-	slowest = 0.1
-	fastest = 100_000
-)
-
 // String implements [pflag.Value].
 func (s *speedFlag) String() string {
 	return strconv.FormatFloat(float64(*s), 'f', -1, 64) + "x"
@@ -195,7 +187,7 @@ func (s *speedFlag) String() string {
 // Set implements [pflag.Value].
 func (s *speedFlag) Set(text string) error {
 	v, err := strconv.ParseFloat(strings.TrimSuffix(text, "x"), 64)
-	if err != nil || !(v >= slowest && v <= fastest) {
+	if err != nil || !(v >= tui.Slowest && v <= tui.Fastest) {
 		return fmt.Errorf("%q is no speed from 0.1x to 100000x, such as 60x: a minute of the replay in a second", text)
 	}
 	*s = speedFlag(v)

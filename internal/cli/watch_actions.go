@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/driver"
@@ -15,37 +14,24 @@ import (
 	"github.com/canaryctl/canaryctl/internal/watch"
 )
 
-// unasked is the reason of what a person did in the view without giving one.
-const unasked = "given in canaryctl watch"
-
 // hands do what a person has confirmed in the view, each through the code of the
 // command of that name and with a wiring of its own, as if it had been given in
 // another terminal. They implement [tui.Actions].
 type hands struct {
-	app *App
-	ctx context.Context // the command's: the view may be gone before they are done
-
-	mu      sync.Mutex
-	doing   map[tui.Action]int
-	pending sync.WaitGroup
-	last    string // line of what was finished last
+	app     *App
+	ctx     context.Context // the command's: the view may be gone before they are done
+	command string          // that the view is of, for reasons that nobody gave
 }
 
 var _ tui.Actions = (*hands)(nil)
 
-func newHands(ctx context.Context, app *App) *hands {
-	return &hands{app: app, ctx: ctx, doing: map[tui.Action]int{}}
-}
-
 // grace is how long after a signal what was confirmed may still take.
 const grace = 20 * time.Second
 
-// Do implements [tui.Actions]. It goes on when ctx ends, which is the view's.
-func (h *hands) Do(_ context.Context, a tui.Action, shown *watch.Snapshot, reason string) (string, error) {
-	h.begin(a)
-	defer h.end(a)
+// Do implements [tui.Actions].
+func (h *hands) Do(a tui.Action, shown *watch.Snapshot, reason string) (string, error) {
 	if reason == "" {
-		reason = unasked
+		reason = "given in canaryctl " + h.command
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(h.ctx))
 	defer cancel()
@@ -55,13 +41,7 @@ func (h *hands) Do(_ context.Context, a tui.Action, shown *watch.Snapshot, reaso
 	app := *h.app
 	app.Stdout, app.Stderr = &said, &said // not under the screen
 	line, err := app.act(ctx, a, shown, reason)
-	line, err = told(line, err, said.String())
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if h.last = line; err != nil {
-		h.last = err.Error()
-	}
-	return line, err
+	return told(line, err, said.String())
 }
 
 // act is one action.
@@ -76,7 +56,9 @@ func (app *App) act(ctx context.Context, a tui.Action, shown *watch.Snapshot, re
 		if err != nil {
 			return "", err
 		}
-		res, err := l.approved(ctx, approveOptions{Release: shown.Release, Step: shown.Step, Reason: reason})
+		res, err := l.approved(ctx, driver.Shown{
+			Release: shown.Release, Step: shown.Step, Attempt: shown.Outcome.Attempt, Digest: shown.Digest, Verdict: &shown.Outcome.Verdict,
+		}, reason)
 		return l.line(res, ExitOK, err)
 	}
 	l, err := app.live(rollbackCommand, needs{})
@@ -144,40 +126,4 @@ func spoken(texts ...string) []string {
 		}
 	}
 	return out
-}
-
-func (h *hands) begin(a tui.Action) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.doing[a]++
-	h.pending.Add(1)
-}
-
-func (h *hands) end(a tui.Action) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.doing[a]--
-	h.pending.Done()
-}
-
-// names of the actions, as one says what is being done.
-var actionNames = [...]string{tui.Pause: "pause", tui.Resume: "resume", tui.Approve: "approval", tui.RollBack: "rollback"}
-
-// finish waits for what was confirmed before the view was closed, and says what
-// came of it.
-func (h *hands) finish() {
-	h.mu.Lock()
-	var doing []string
-	for a, name := range actionNames {
-		if h.doing[tui.Action(a)] > 0 {
-			doing = append(doing, name)
-		}
-	}
-	h.mu.Unlock()
-	if len(doing) == 0 {
-		return
-	}
-	h.app.tell("finishing the " + strings.Join(doing, " and the ") + " that was confirmed")
-	h.pending.Wait()
-	h.app.tell(h.last)
 }

@@ -29,15 +29,15 @@ func (w *watched) want(h *hands, a tui.Action, shown *watch.Snapshot, reason, li
 	w.t.Helper()
 	w.out.Reset()
 	w.err.Reset()
-	got, err := h.Do(w.t.Context(), a, shown, reason)
+	got, err := h.Do(a, shown, reason)
 	switch {
 	case refusal == "" && (err != nil || !strings.HasPrefix(got, line)):
-		w.t.Errorf("%s: %q, %v; want %q", actionNames[a], got, err, line)
+		w.t.Errorf("action %d: %q, %v; want %q", a, got, err, line)
 	case refusal != "" && (err == nil || got != "" || !strings.Contains(err.Error(), refusal)):
-		w.t.Errorf("%s: %q, %v; want the error %q", actionNames[a], got, err, refusal)
+		w.t.Errorf("action %d: %q, %v; want the error %q", a, got, err, refusal)
 	}
 	if printed := w.out.String() + w.err.String(); printed != "" {
-		w.t.Errorf("%s: printed under the screen:\n%s", actionNames[a], printed)
+		w.t.Errorf("action %d: printed under the screen:\n%s", a, printed)
 	}
 }
 
@@ -51,7 +51,7 @@ func (w *watched) promote(want ExitCode) {
 
 func TestActionsAreTheCommands(t *testing.T) {
 	w := newWatched(t, 60, "time, metric")
-	h := newHands(t.Context(), w.app)
+	h := &hands{w.app, t.Context(), "watch"}
 	w.want(h, tui.Pause, w.look(), "", "", "no release is under way; canaryctl status says where the release stands")
 	w.want(h, tui.RollBack, w.look(), "", "rollback: nothing to roll back: the weight was read as 0", "")
 
@@ -64,11 +64,12 @@ func TestActionsAreTheCommands(t *testing.T) {
 	w.want(h, tui.Resume, w.look(), "", "resume: step 1 of 2 at 10 %: resumed by ", "")
 	w.want(h, tui.Approve, w.look(), "", "", "its other gates have not passed; it says: held ")
 
-	gone, leave := context.WithCancel(t.Context())
-	leave() // the person pressed q right after
-	line, err := h.Do(gone, tui.RollBack, w.look(), "wrong totals")
+	ctx, signal := context.WithCancel(t.Context())
+	signal() // it came after the person had confirmed
+	h = &hands{w.app, ctx, "watch"}
+	line, err := h.Do(tui.RollBack, w.look(), "wrong totals")
 	if err != nil || !strings.HasPrefix(line, "rollback: step 1 of 2 at 0 %: rolled back by ") || !strings.Contains(line, "wrong totals") {
-		t.Errorf("rollback after the view is gone: %q, %v", line, err)
+		t.Errorf("rollback after a signal: %q, %v", line, err)
 	}
 	if b, err := os.ReadFile("weights.json"); err != nil || !strings.Contains(string(b), `"canary":{"weight":0}`) {
 		t.Errorf("the target holds %s, %v", b, err)
@@ -85,10 +86,13 @@ func TestAnApprovalIsForWhatWasShown(t *testing.T) {
 	w := newWatched(t, 0, "time, approval")
 	w.promote(ExitOK)
 	w.promote(ExitApproval)
-	h := newHands(t.Context(), w.app)
+	h := &hands{w.app, t.Context(), "watch"}
 	shown := *w.look()
-	another, later := shown, shown
-	another.Release, later.Step = "000000000000", 2
+	another, later, before, changed := shown, shown, shown, shown
+	another.Release, later.Step, changed.Digest = "000000000000", 2, "of another configuration"
+	before.Outcome.Attempt = 7
+	w.want(h, tui.Approve, &before, "", "", "the release is in attempt 1, not 7")
+	w.want(h, tui.Approve, &changed, "", "", "another configuration than the one that was shown")
 	w.want(h, tui.Approve, &later, "", "", "the release is at step 1, not 2")
 	w.want(h, tui.Approve, &another, "", "", "not 000000000000")
 	w.promote(ExitApproval)
@@ -101,40 +105,5 @@ func TestAnActionSaysWhatKeepsItFromItsWork(t *testing.T) {
 	w.promote(ExitOK)
 	shown := w.look()
 	w.put("canary.yaml", "canary: 7\n")
-	w.want(newHands(t.Context(), w.app), tui.Pause, shown, "", "", "canary.yaml:1")
-}
-
-// said tells each write to whoever waits for it.
-type said chan string
-
-// Write implements [io.Writer].
-func (c said) Write(p []byte) (int, error) {
-	c <- string(p)
-	return len(p), nil
-}
-
-func TestWhatWasConfirmedIsFinishedBeforeTheEnd(t *testing.T) {
-	lines := make(said)
-	h := newHands(t.Context(), &App{Stderr: lines})
-	h.finish() // nothing is under way: it says nothing
-	h.begin(tui.RollBack)
-	over := make(chan struct{})
-	go func() {
-		h.finish()
-		close(over)
-	}()
-	if line := <-lines; line != "canaryctl: finishing the rollback that was confirmed\n" {
-		t.Errorf("it says %q", line)
-	}
-	select {
-	case <-over:
-		t.Error("it did not wait")
-	default:
-	}
-	h.last = "rollback: done"
-	h.end(tui.RollBack)
-	if line := <-lines; line != "canaryctl: rollback: done\n" {
-		t.Errorf("it says %q", line)
-	}
-	<-over
+	w.want(&hands{w.app, t.Context(), "watch"}, tui.Pause, shown, "", "", "canary.yaml:1")
 }

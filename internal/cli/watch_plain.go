@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 	"unicode"
 
 	"github.com/canaryctl/canaryctl/internal/driver"
@@ -38,7 +37,7 @@ func (app *App) lines(ctx context.Context, feed tui.Feed) error {
 			return failure(err)
 		}
 		if trouble.take(err); err != nil {
-			if err := driver.Sleep(ctx, glance); err != nil {
+			if err := driver.Sleep(ctx, watch.Glance); err != nil {
 				return err
 			}
 			continue
@@ -69,13 +68,6 @@ func (c *complaint) take(err error) {
 	}
 	c.last = text
 }
-
-const (
-	// glance is how often the journal is looked at, for documents.
-	glance = time.Second
-	// unseen is for how long target and source are not, at most.
-	unseen = 15 * time.Second
-)
 
 // watchJSON prints the document of status for each change of the live release.
 func (app *App) watchJSON(ctx context.Context) error {
@@ -114,8 +106,8 @@ func (l *live) untilNews(ctx context.Context) error {
 		return 0
 	}
 	was := size()
-	for left := min(unseen, max(l.source.Span(), glance)); left > 0 && size() == was; left -= glance {
-		if err := driver.Sleep(ctx, min(left, glance)); err != nil {
+	for left := min(watch.Unseen, max(l.source.Span(), watch.Glance)); left > 0 && size() == was; left -= watch.Glance {
+		if err := driver.Sleep(ctx, min(left, watch.Glance)); err != nil {
 			return err
 		}
 	}

@@ -206,8 +206,12 @@ func (a *aside) keep(line string) {
 	}
 }
 
-// hold is the view's coming.
+// hold is the view's coming. What goes to a file or a pipe is none of its
+// business.
 func (a *aside) hold() {
+	if f, ok := a.to.(*os.File); ok && !term.IsTerminal(int(f.Fd())) {
+		return
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.held = true

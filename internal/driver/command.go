@@ -117,21 +117,30 @@ func (s *session) commanded(c ladder.Command) (ladder.Decision, error) {
 	return dec, err
 }
 
+// Shown is what somebody was shown who approves. What is zero is whatever waits;
+// the rest must be what does.
+type Shown struct {
+	Release string // its id
+	Step    int    // from 1
+	Attempt int
+	Digest  string           // of the configuration that it runs under
+	Verdict *release.Verdict // that no verdict since is worse than
+}
+
 // Approve looks once more and gives a person's word for the step that waits for
-// it. A step of 0 and an empty release are whatever waits; others must be the
-// ones that do. Where nothing waits it does nothing: it takes no step itself.
-func (d *Driver) Approve(ctx context.Context, id string, step int, reason string) (*Result, error) {
+// it. Where nothing waits it does nothing: it takes no step itself.
+func (d *Driver) Approve(ctx context.Context, shown Shown, reason string) (*Result, error) {
 	res, err := d.Peek(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if err := awaits(res, id, step); err != nil {
+	if err := shown.awaits(res); err != nil {
 		return res, err
 	}
 	if res, err = d.Promote(ctx); err != nil { // what the person was shown stands in the journal
 		return nil, err
 	}
-	if err := awaits(res, id, step); err != nil {
+	if err := shown.awaits(res); err != nil {
 		return res, err
 	}
 	l := &res.Release.Ladder
@@ -139,23 +148,32 @@ func (d *Driver) Approve(ctx context.Context, id string, step int, reason string
 }
 
 // awaits checks that what an approval is for waits for it.
-func awaits(res *Result, id string, step int) error {
+func (x *Shown) awaits(res *Result) error {
 	r := res.Release
-	if id != "" && !sameRelease(id, r.Candidate) {
-		return fmt.Errorf("the release under way is %s, not %s: %w", r.ID(), id, ladder.ErrOtherStep)
+	if x.Release != "" && !sameRelease(x.Release, r.Candidate) {
+		return fmt.Errorf("the release under way is %s, not %s: %w", r.ID(), x.Release, ladder.ErrOtherStep)
 	}
-	if step != 0 && step != r.Ladder.Step+1 {
-		return fmt.Errorf("the release is at step %d, not %d: %w", r.Ladder.Step+1, step, ladder.ErrOtherStep)
+	if x.Attempt != 0 && x.Attempt != r.Ladder.Attempt {
+		return fmt.Errorf("the release is in attempt %d, not %d: %w", r.Ladder.Attempt, x.Attempt, ladder.ErrOtherStep)
+	}
+	if x.Step != 0 && x.Step != r.Ladder.Step+1 {
+		return fmt.Errorf("the release is at step %d, not %d: %w", r.Ladder.Step+1, x.Step, ladder.ErrOtherStep)
+	}
+	if x.Digest != "" && x.Digest != r.Ladder.Digest {
+		return fmt.Errorf("the release runs under another configuration than the one that was shown: %w", ladder.ErrOtherStep)
 	}
 	if res.Outcome.Move != release.AwaitApproval {
 		return ladder.ErrNotAwaiting
+	}
+	if v := res.Outcome.Verdict; x.Verdict != nil && v.Outranks(*x.Verdict) {
+		return fmt.Errorf("the verdict is %s now, and was %s when it was shown: %w", v, *x.Verdict, ladder.ErrNotAwaiting)
 	}
 	return nil
 }
 
 // sameRelease compares an id that a person gave with a release's.
 func sameRelease(id, candidate string) bool {
-	return len(id) >= 6 && len(id) <= len(candidate) && candidate[:len(id)] == id || id == short(candidate)
+	return len(id) >= 6 && len(id) <= len(candidate) && candidate[:len(id)] == id || id == journal.Brief(candidate)
 }
 
 // RollBack takes the weight to 0 for a person and reads it back. It takes the

@@ -145,7 +145,7 @@ func (c *teller) word(t *testing.T, d *driver.Driver, minute int) {
 	case 6:
 		_, err = d.Command(t.Context(), ladder.Command{Verb: ladder.DoResume})
 	case 41, 58:
-		_, err = d.Approve(t.Context(), "", 2, "read")
+		_, err = d.Approve(t.Context(), driver.Shown{Step: 2}, "read")
 	case 44:
 		_, err = d.RollBack(t.Context(), "customers")
 	case 46:

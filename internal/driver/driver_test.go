@@ -97,10 +97,10 @@ func TestAManHundredTicksOfWaitingAreOneMessage(t *testing.T) {
 	if last := w.told[1]; !strings.HasPrefix(last.Next, "canaryctl approve --release ") || !strings.HasSuffix(last.Next, " --step 1") {
 		t.Errorf("next: %q", last.Next)
 	}
-	if _, err := w.driver().Approve(t.Context(), "", 2, ""); err == nil {
+	if _, err := w.driver().Approve(t.Context(), driver.Shown{Step: 2}, ""); err == nil {
 		t.Error("an approval for another step was taken")
 	}
-	if _, err := w.driver().Approve(t.Context(), w.told[1].Release, 1, "looks good"); err != nil {
+	if _, err := w.driver().Approve(t.Context(), driver.Shown{Release: w.told[1].Release, Step: 1}, "looks good"); err != nil {
 		t.Fatal(err)
 	}
 	w.pass(1)

@@ -187,7 +187,7 @@ func TestACommandOfAnotherMachineIsNeverLost(t *testing.T) {
 			}
 		}, func(l *ladder.State) bool { return l.Stage == ladder.RolledBack && l.Weight.IsZero() }},
 		"approve": {"min_hold_min: 10, gate: [time, metric, approval] }", func(t *testing.T, b *machine) {
-			if _, err := b.at(nil).Approve(t.Context(), "", 0, "b says so"); err != nil {
+			if _, err := b.at(nil).Approve(t.Context(), driver.Shown{}, "b says so"); err != nil {
 				t.Fatal(err)
 			}
 		}, func(l *ladder.State) bool { return l.Step > 0 }},

@@ -244,7 +244,7 @@ func (s *session) publish(ctx context.Context) error {
 	c := target.Change{
 		To: s.sight.reading.Weight, State: b, Service: s.rel.Service, Release: s.rel.Candidate, Attempt: l.Attempt, Step: l.Step + 1,
 		Move: "state", Reason: s.rel.Last.Reason, Token: s.lease.Token(), Evidence: s.rel.Head.Sum,
-		Key: s.rel.ID() + "/state/" + short(s.rel.Head.Sum),
+		Key: s.rel.ID() + "/state/" + journal.Brief(s.rel.Head.Sum),
 	}
 	if err := s.lease.Check(); err != nil {
 		return err

@@ -149,7 +149,7 @@ func TestAPipelineWithoutADiskClimbsToItsEnd(t *testing.T) {
 		}
 		if res.Status == driver.Awaiting {
 			if waited++; waited == 5 {
-				if _, err := w.machine().at(nil).Approve(t.Context(), "", 1, "read"); err != nil {
+				if _, err := w.machine().at(nil).Approve(t.Context(), driver.Shown{Step: 1}, "read"); err != nil {
 					t.Fatal(err)
 				}
 			}

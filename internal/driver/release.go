@@ -108,18 +108,7 @@ type Counts struct {
 func newRelease(service string) *Release { return &Release{Schema: 1, Service: service} }
 
 // ID is the release's id as people see it.
-func (r *Release) ID() string { return short(r.Candidate) }
-
-// ID is a release's id as people see it: the beginning of its candidate's
-// digest, enough to tell releases apart.
-func ID(digest string) string { return short(digest) }
-
-func short(digest string) string {
-	if digest == "" {
-		return "unnamed"
-	}
-	return digest[:min(len(digest), 12)]
-}
+func (r *Release) ID() string { return journal.Brief(r.Candidate) }
 
 // clone copies a state so that Decide may change the copy.
 func clone(st *ladder.State) (*ladder.State, error) {

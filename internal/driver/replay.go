@@ -165,7 +165,7 @@ type Lived struct {
 }
 
 // ID is the candidate's id as people see it.
-func (l *Lived) ID() string { return short(l.Candidate) }
+func (l *Lived) ID() string { return journal.Brief(l.Candidate) }
 
 // Windows returns the windows of each candidate, in the order in which they
 // were released, with the labels that were known last.

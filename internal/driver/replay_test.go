@@ -175,7 +175,7 @@ func TestALiveJournalReplayedHasTheSameEvents(t *testing.T) {
 			w.pass(5)
 			w.command(ladder.Command{Verb: ladder.DoResume})
 			w.until("waiting", isMove(release.AwaitApproval))
-			if _, err := w.driver().Approve(w.t.Context(), "", 1, "read"); err != nil {
+			if _, err := w.driver().Approve(w.t.Context(), driver.Shown{Step: 1}, "read"); err != nil {
 				w.t.Fatal(err)
 			}
 			w.pass(2)

@@ -44,6 +44,10 @@ func (x *Exchange) pending() bool { return x != nil && !x.Done }
 // stands reports whether the versions are exchanged, or are about to be.
 func (x *Exchange) stands() bool { return x != nil && !x.Back }
 
+// Swapped reports whether the candidate stands as stable in the target, or is
+// about to: then a rollback puts the version before back.
+func (r *Release) Swapped() bool { return r.Exchange.stands() }
+
 // returning reports whether the exchange is to be undone and is not yet.
 func (x *Exchange) returning() bool { return x.pending() && x.Back }
 
@@ -439,7 +443,7 @@ func (s *session) byHand() string {
 	if !s.rel.Exchange.Back {
 		return "put versions and weight back as they were, or give the release up with canaryctl rollback"
 	}
-	text := "the weight is 0, and stable is not what it was before the swap: write version " + short(s.rel.Exchange.Replaced) + " into the document as stable by hand"
+	text := "the weight is 0, and stable is not what it was before the swap: write version " + journal.Brief(s.rel.Exchange.Replaced) + " into the document as stable by hand"
 	if s.rel.Ladder.Stage != ladder.RolledBack {
 		text += ", or give its return up with canaryctl rollback"
 	}
@@ -455,7 +459,7 @@ type UnknownVersionError struct {
 
 // Error implements error.
 func (e *UnknownVersionError) Error() string {
-	return fmt.Sprintf("a rollback returns to version %s, not to %s: nothing was done", short(e.Returns), e.Asked)
+	return fmt.Sprintf("a rollback returns to version %s, not to %s: nothing was done", journal.Brief(e.Returns), e.Asked)
 }
 
 // ReturnTo checks that [Driver.RollBack] returns to the version with this

@@ -106,26 +106,35 @@ type legendEntry struct {
 
 func legendEntries(th *Theme, sig *watch.Signal, edge int) []legendEntry {
 	g := &th.Glyphs
-	entries := []legendEntry{{th.Canary, g.Canary + " canary", figureText(sig.Value, sig.Unit, g), false}}
-	beside := figureText(sig.Beside, sig.Unit, g)
+	entries := []legendEntry{{th.Canary, g.Canary + " canary", figureText(newestOf(sig.Canary), sig.PointUnit, g), false}}
 	switch {
-	case sig.Baseline:
-		entries = append(entries, legendEntry{th.Stable, "baseline", beside, true})
-	case known(sig.Beside) || anyKnown(sig.Stable):
-		entries = append(entries, legendEntry{th.Stable, g.Stable + " stable", beside, false})
+	case anyKnown(sig.Stable):
+		entries = append(entries, legendEntry{th.Stable, g.Stable + " stable", figureText(newestOf(sig.Stable), sig.PointUnit, g), false})
+	case sig.Baseline && sig.Unit == sig.PointUnit:
+		entries = append(entries, legendEntry{th.Stable, "baseline", figureText(sig.Beside, sig.PointUnit, g), true})
 	}
-	if known(sig.Limit) {
-		limit := legendEntry{th.Limit, limitMark(g, edge) + " limit", figureText(sig.Limit, sig.Unit, g), true}
+	if known(sig.Line) {
+		limit := legendEntry{th.Limit, limitMark(g, edge) + " limit", figureText(sig.Line, sig.PointUnit, g), true}
 		if edge == 0 {
 			entries = append(entries, limit)
 		} else {
 			entries = slices.Insert(entries, 0, limit)
 		}
 	}
-	if past(sig, worstOf(sig.Low)(sig.Canary)) {
+	if past(sig, worstOf(sig.PointLow)(sig.Canary)) {
 		entries = append(entries, legendEntry{th.Bad, g.Fail, "past it", true})
 	}
 	return entries
+}
+
+// newestOf is the newest point that is known.
+func newestOf(points []watch.Figure) watch.Figure {
+	for i := len(points) - 1; i >= 0; i-- {
+		if known(points[i]) {
+			return points[i]
+		}
+	}
+	return watch.Figure{}
 }
 
 // joinedEntries returns a line with as many entries as fit, and how many did.
@@ -192,7 +201,7 @@ func newPlot(th *Theme, sig *watch.Signal, width, height int) *plot {
 	if p.columns >= 2*p.points {
 		p.each = 2
 	}
-	p.canary = p.over(sig.Canary, worstOf(sig.Low))
+	p.canary = p.over(sig.Canary, worstOf(sig.PointLow))
 	p.stable = p.over(sig.Stable, meanOf)
 	return p
 }
@@ -228,8 +237,8 @@ func chartScale(sig *watch.Signal) (lo, hi float64, edge int) {
 	}
 	size := max(math.Abs(lo), math.Abs(hi))
 	placed := false
-	if known(sig.Limit) {
-		limit := sig.Limit.Value
+	if known(sig.Line) {
+		limit := sig.Line.Value
 		away := max(lo-limit, limit-hi, 0)
 		switch {
 		case !math.IsInf(limit, 0) && (lo == hi || away/limitReach <= max(hi-lo, size/2)):
@@ -256,7 +265,7 @@ func chartScale(sig *watch.Signal) (lo, hi float64, edge int) {
 		lo = 0
 	}
 	lo, hi = rounded(lo, hi)
-	if sig.Unit == watch.Share && most <= 1 {
+	if sig.PointUnit == watch.Share && most <= 1 {
 		hi = min(hi, 1)
 	}
 	return lo, hi, edge
@@ -316,10 +325,10 @@ func (p *plot) labels() []string {
 	g := &p.th.Glyphs
 	out := make([]string, p.rows)
 	from, to := p.dataRows()
-	out[to-1] = figureText(watch.Known(p.lo), p.sig.Unit, g)
-	out[from] = figureText(watch.Known(p.hi), p.sig.Unit, g)
-	if known(p.sig.Limit) && p.edge == 0 {
-		out[p.row(p.sig.Limit.Value)] = figureText(p.sig.Limit, p.sig.Unit, g)
+	out[to-1] = figureText(watch.Known(p.lo), p.sig.PointUnit, g)
+	out[from] = figureText(watch.Known(p.hi), p.sig.PointUnit, g)
+	if known(p.sig.Line) && p.edge == 0 {
+		out[p.row(p.sig.Line.Value)] = figureText(p.sig.Line, p.sig.PointUnit, g)
 	}
 	return out
 }
@@ -341,8 +350,8 @@ func (p *plot) cells() [][]cell {
 	for i := range grid {
 		grid[i] = make([]cell, p.columns)
 	}
-	if known(p.sig.Limit) && p.edge == 0 {
-		line := grid[p.row(p.sig.Limit.Value)]
+	if known(p.sig.Line) && p.edge == 0 {
+		line := grid[p.row(p.sig.Line.Value)]
 		for x := range line {
 			line[x] = limitCell
 		}
@@ -370,8 +379,8 @@ func (p *plot) lines() []string {
 	labels, grid := p.labels(), p.cells()
 	from, to := p.dataRows()
 	limit := -1
-	if known(p.sig.Limit) && p.edge == 0 {
-		limit = p.row(p.sig.Limit.Value)
+	if known(p.sig.Line) && p.edge == 0 {
+		limit = p.row(p.sig.Line.Value)
 	}
 	lines := make([]string, p.rows)
 	for y := range lines {
@@ -395,7 +404,7 @@ func (p *plot) lines() []string {
 // edgeLine is the row of a limit that is off the scale.
 func (p *plot) edgeLine() string {
 	g := &p.th.Glyphs
-	text := limitMark(g, p.edge) + " limit " + figureText(p.sig.Limit, p.sig.Unit, g) + " "
+	text := limitMark(g, p.edge) + " limit " + figureText(p.sig.Line, p.sig.PointUnit, g) + " "
 	text += strings.Repeat(g.Limit, max(p.columns-ansi.StringWidth(text), 0))
 	return p.th.Limit.Render(cut(text, p.columns, g))
 }

@@ -34,8 +34,8 @@ func busySignal() *watch.Signal {
 		canary[i] = watch.Figure{}
 	}
 	return &watch.Signal{
-		Signal: release.Transfers, Unit: watch.Share, Value: watch.Known(0.031), Beside: watch.Known(0.021),
-		Limit: watch.Known(0.06), Canary: canary, Stable: stable,
+		Signal: release.Transfers, Unit: watch.Share, PointUnit: watch.Share, Value: watch.Known(0.031), Beside: watch.Known(0.021),
+		Line: watch.Known(0.06), Canary: canary, Stable: stable,
 	}
 }
 
@@ -47,8 +47,8 @@ func chartCases() map[string]*watch.Signal {
 	far := *busy
 	far.Limit, far.Value = watch.Known(0.9), watch.Known(0.031)
 	solve := &watch.Signal{
-		Signal: release.SolveRate, Unit: watch.Share, Low: true, Value: watch.Known(0.91), Beside: watch.Known(0.9),
-		Baseline: true, Limit: watch.Known(0.8), Canary: wave(30, 0.9, 0.05),
+		Signal: release.SolveRate, Unit: watch.Share, PointUnit: watch.Share, PointLow: true, Value: watch.Known(0.91), Beside: watch.Known(0.9),
+		Baseline: true, Line: watch.Known(0.8), Canary: wave(30, 0.9, 0.05),
 	}
 	solve.Canary[28], solve.Canary[29] = watch.Known(0.81), watch.Known(0.79)
 	below := *solve
@@ -58,10 +58,10 @@ func chartCases() map[string]*watch.Signal {
 		"limit-far-above":     &far,
 		"limit-far-below":     &below,
 		"fails-when-low":      solve,
-		"violations-none-yet": {Signal: release.Violations, Value: watch.Known(0), Limit: watch.Known(3), Canary: figures(0, 0, 0, 0, 0), Stable: figures(0, 1, 0, 0, 0)},
-		"p99":                 {Signal: release.P99, Unit: watch.Millis, Value: watch.Known(1840), Beside: watch.Known(1790), Limit: watch.Known(2500), Canary: wave(60, 1840, 90), Stable: wave(60, 1790, 40)},
-		"cost-without-limit":  {Signal: release.Cost, Unit: watch.Ratio, Value: watch.Known(1.02), Canary: wave(60, 1.02, 0.02)},
-		"no-data":             {Signal: release.Cost, Unit: watch.Ratio, Limit: watch.Known(3), Canary: figures(gap, gap)},
+		"violations-none-yet": {Signal: release.Violations, Value: watch.Known(0), Line: watch.Known(3), Canary: figures(0, 0, 0, 0, 0), Stable: figures(0, 1, 0, 0, 0)},
+		"p99":                 {Signal: release.P99, Unit: watch.Millis, PointUnit: watch.Millis, Value: watch.Known(1840), Beside: watch.Known(1790), Line: watch.Known(2500), Canary: wave(60, 1840, 90), Stable: wave(60, 1790, 40)},
+		"cost-without-limit":  {Signal: release.Cost, Unit: watch.Ratio, PointUnit: watch.Ratio, Value: watch.Known(1.02), Canary: wave(60, 1.02, 0.02)},
+		"no-data":             {Signal: release.Cost, Unit: watch.Ratio, PointUnit: watch.Ratio, Line: watch.Known(3), Canary: figures(gap, gap)},
 	}
 }
 
@@ -89,7 +89,7 @@ func TestChartColoursSayWhatTheShapesSay(t *testing.T) {
 }
 
 func TestChartMarksFailuresOnly(t *testing.T) {
-	sig := &watch.Signal{Limit: watch.Known(3), Canary: figures(2.99, 3, 2.99)}
+	sig := &watch.Signal{Line: watch.Known(3), Canary: figures(2.99, 3, 2.99)}
 	body := strings.Join(chart(plainTheme(Unicode), sig, minutes, 30, 10)[1:], "\n")
 	if strings.Count(body, "✗") != 1 || strings.Count(body, "●") != 2 {
 		t.Errorf("one of three is at the limit:\n%s", body)
@@ -127,15 +127,15 @@ func TestScaleHoldsWhatItShows(t *testing.T) {
 		sig  watch.Signal
 		want [3]float64
 	}{
-		{"from zero to the limit", watch.Signal{Limit: watch.Known(0.06), Unit: watch.Share, Canary: figures(0.021, 0.023)}, [3]float64{0, 0.06, 0}},
-		{"past the limit to a round value", watch.Signal{Limit: watch.Known(3), Canary: figures(0, 7.5)}, [3]float64{0, 8, 0}},
-		{"what hardly moves is not blown up", watch.Signal{Unit: watch.Millis, Canary: figures(1000, 1001)}, [3]float64{920, 1080, 0}},
-		{"a limit out of reach", watch.Signal{Limit: watch.Known(100), Canary: figures(0, 1)}, [3]float64{0, 1, 1}},
-		{"nothing moves: the limit has its place", watch.Signal{Limit: watch.Known(100), Canary: figures(0, 0)}, [3]float64{0, 100, 0}},
-		{"a limit out of reach below", watch.Signal{Limit: watch.Known(-100), Canary: figures(0, 1)}, [3]float64{0, 1, -1}},
-		{"a share is at most all", watch.Signal{Unit: watch.Share, Canary: figures(0.99, 1)}, [3]float64{0.92, 1, 0}},
+		{"from zero to the limit", watch.Signal{Line: watch.Known(0.06), Unit: watch.Share, PointUnit: watch.Share, Canary: figures(0.021, 0.023)}, [3]float64{0, 0.06, 0}},
+		{"past the limit to a round value", watch.Signal{Line: watch.Known(3), Canary: figures(0, 7.5)}, [3]float64{0, 8, 0}},
+		{"what hardly moves is not blown up", watch.Signal{Unit: watch.Millis, PointUnit: watch.Millis, Canary: figures(1000, 1001)}, [3]float64{920, 1080, 0}},
+		{"a limit out of reach", watch.Signal{Line: watch.Known(100), Canary: figures(0, 1)}, [3]float64{0, 1, 1}},
+		{"nothing moves: the limit has its place", watch.Signal{Line: watch.Known(100), Canary: figures(0, 0)}, [3]float64{0, 100, 0}},
+		{"a limit out of reach below", watch.Signal{Line: watch.Known(-100), Canary: figures(0, 1)}, [3]float64{0, 1, -1}},
+		{"a share is at most all", watch.Signal{Unit: watch.Share, PointUnit: watch.Share, Canary: figures(0.99, 1)}, [3]float64{0.92, 1, 0}},
 		{"no limit, no movement", watch.Signal{Canary: figures(0)}, [3]float64{0, 1, 0}},
-		{"a limit that is never reached", watch.Signal{Limit: watch.Known(math.Inf(1)), Canary: figures(0, 1)}, [3]float64{0, 1, 1}},
+		{"a limit that is never reached", watch.Signal{Line: watch.Known(math.Inf(1)), Canary: figures(0, 1)}, [3]float64{0, 1, 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			lo, hi, edge := chartScale(&c.sig)

@@ -21,7 +21,7 @@ func (idle) Next(ctx context.Context) (watch.Snapshot, error) {
 	return watch.Snapshot{}, ctx.Err()
 }
 
-func (idle) Do(context.Context, Action, *watch.Snapshot, string) (string, error) { return "", nil }
+func (idle) Do(Action, *watch.Snapshot, string) (string, error) { return "", nil }
 
 // liveModel is a view of a live release that has not been seen yet.
 func liveModel() model {

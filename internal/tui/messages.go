@@ -35,3 +35,6 @@ type carriedOutMsg struct {
 	text   string
 	err    error
 }
+
+// brokenMsg is the panic of a command, and where it was.
+type brokenMsg struct{ text string }

@@ -10,12 +10,13 @@ package tui
 
 import (
 	"context"
+	"fmt"
+	"runtime/debug"
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
 	tea "github.com/charmbracelet/bubbletea"
 
-	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/watch"
 )
@@ -90,12 +91,25 @@ func everySecond() tea.Cmd {
 // look waits for the next snapshot.
 func (m model) look() tea.Cmd {
 	ctx, feed := m.ctx, m.o.Feed
-	return func() tea.Msg {
+	return guarded(func() tea.Msg {
 		s, err := feed.Next(ctx)
 		if err != nil {
 			return lookFailedMsg{err}
 		}
 		return snapshotMsg{s}
+	})
+}
+
+// guarded is a command whose panic breaks the view where the program can leave
+// its screen first: said from the command it would be lost with that screen.
+func guarded(cmd tea.Cmd) tea.Cmd {
+	return func() (msg tea.Msg) {
+		defer func() {
+			if broken := recover(); broken != nil {
+				msg = brokenMsg{fmt.Sprintf("%v\n%s", broken, debug.Stack())}
+			}
+		}()
+		return cmd()
 	}
 }
 
@@ -139,12 +153,16 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case playMsg:
 		return m.advance(msg)
 	case noteMsg:
-		m.note, m.tone = msg.text, watch.Plain
+		if m.note == "" || m.tone != watch.Bad {
+			m.note, m.tone = msg.text, watch.Plain
+		}
 		return m, m.awaitNote()
 	case carriedOutMsg:
 		return m.carriedOut(msg), nil
+	case brokenMsg:
+		panic(msg.text)
 	case tea.KeyMsg:
-		return m.press(msg)
+		return m.pressAll(msg)
 	}
 	return m, nil
 }
@@ -180,14 +198,12 @@ func (m model) allow() model {
 	for _, b := range []*key.Binding{&k.Play, &k.Forward, &k.Back, &k.NextMark, &k.LastMark, &k.Home, &k.End, &k.Faster, &k.Slower} {
 		b.SetEnabled(film)
 	}
-	under := s.Stage == ladder.Climbing && !s.Outcome.Locked
-	k.Pause.SetEnabled(acts && under && s.Outcome.Phase == release.Closed && s.Pending.Move == release.Hold)
-	k.Approve.SetEnabled(acts && under && s.Outcome.Move == release.AwaitApproval)
-	begun := s.Stage != ladder.NotStarted && s.Stage != ladder.RolledBack
-	k.RollBack.SetEnabled(acts && (begun || !s.Weight.IsZero() || s.Pending.Move != release.Hold))
-	k.Pause.SetHelp("p", map[bool]string{false: "pause", true: "resume"}[s.Outcome.Paused])
+	k.Pause.SetEnabled(acts && (s.Can(Pause) || s.Can(Resume)))
+	k.Approve.SetEnabled(acts && s.Can(Approve))
+	k.RollBack.SetEnabled(acts && s.Can(RollBack))
+	k.Pause.SetHelp("p", map[bool]string{false: "pause", true: "resume"}[s.Can(Resume)])
 	k.RollBack.SetHelp("r", "roll back")
-	if s.Weight.IsZero() && s.Pending.Move == release.Hold {
+	if s.Exposed().IsZero() && s.Pending.Move == release.Hold && !s.Swapped {
 		k.RollBack.SetHelp("r", map[bool]string{false: "stay at 0 %", true: "give it up"}[s.Outcome.Locked])
 	}
 	k.Approve.SetHelp("a", "approve "+s.Goal())
@@ -196,12 +212,31 @@ func (m model) allow() model {
 	return m
 }
 
+// pressAll takes keys that were read as one message: letters that arrive
+// together, as over a slow line, are the text of a paste to whoever types, and
+// else each a key.
+func (m model) pressAll(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
+	if m.asking != nil || msg.Type != tea.KeyRunes || msg.Paste || msg.Alt || len(msg.Runes) < 2 {
+		return m.press(msg)
+	}
+	var next tea.Model = m
+	var cmds []tea.Cmd
+	for _, r := range msg.Runes {
+		var cmd tea.Cmd
+		next, cmd = next.(model).press(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune{r}})
+		cmds = append(cmds, cmd)
+	}
+	return next, tea.Batch(cmds...)
+}
+
 // press takes a key.
 func (m model) press(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	if m.asking != nil {
 		return m.answer(msg)
 	}
-	m.note = ""
+	if m.tone == watch.Plain || m.tone == watch.Warning || key.Matches(msg, m.keys.Cancel) {
+		m.note = "" // what came of an action stays until it has been read
+	}
 	k := &m.keys
 	switch {
 	case key.Matches(msg, k.Interrupt):
@@ -246,6 +281,9 @@ func (m model) interrupt() (tea.Model, tea.Cmd) {
 
 // choose moves what is chosen.
 func (m model) choose(msg tea.KeyMsg) model {
+	if !m.seen {
+		return m
+	}
 	k, rows := &m.keys, max(len(m.snapshot.Signals), 1)
 	switch {
 	case key.Matches(msg, k.Next):

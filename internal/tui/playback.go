@@ -21,8 +21,13 @@ type playing struct {
 	turn  int
 }
 
+// The slowest and the fastest that a replay is played.
 const (
-	slowest, fastest = 0.1, 100000.0
+	Slowest = 0.1
+	Fastest = 100_000.0
+)
+
+const (
 	// shortest is between two ticks: more frames a second nobody sees. longest
 	// keeps the clock of a slow replay moving.
 	shortest, longest = 50 * time.Millisecond, time.Second
@@ -68,7 +73,7 @@ func (m model) advance(msg playMsg) (tea.Model, tea.Cmd) {
 	}
 	span := m.o.Film.Span()
 	if n := m.play.frames(msg.at, span); n > 0 {
-		if unfolded := m.unfolded; unfolded { // what is being read stays
+		if m.unfolded { // what is being read stays
 			return m, m.play.tick(span)
 		}
 		m = m.show(m.play.frame + n)
@@ -139,9 +144,9 @@ func (m *model) goal(msg tea.KeyMsg) int {
 // pace makes the replay faster or slower.
 func (m model) pace(faster bool) (tea.Model, tea.Cmd) {
 	if faster {
-		m.play.speed = min(m.play.speed*2, fastest)
+		m.play.speed = min(m.play.speed*2, Fastest)
 	} else {
-		m.play.speed = max(m.play.speed/2, slowest)
+		m.play.speed = max(m.play.speed/2, Slowest)
 	}
 	on := m.play.on
 	m.play.start(on)

@@ -1,10 +1,9 @@
 package tui
 
 import (
-	"context"
+	"errors"
 	"fmt"
 	"slices"
-	"sync"
 
 	"github.com/charmbracelet/bubbles/key"
 	"github.com/charmbracelet/bubbles/textinput"
@@ -37,12 +36,16 @@ func (m model) ask(msg tea.KeyMsg) model {
 	k := &m.keys
 	action := RollBack
 	switch {
-	case key.Matches(msg, k.Pause) && m.snapshot.Outcome.Paused:
+	case key.Matches(msg, k.Pause) && m.snapshot.Can(Resume):
 		action = Resume
 	case key.Matches(msg, k.Pause):
 		action = Pause
 	case key.Matches(msg, k.Approve):
 		action = Approve
+	}
+	if slices.ContainsFunc(m.doing, func(e *errand) bool { return e.action == action }) {
+		m.note, m.tone = doing[action]+" already: wait for what comes of it", watch.Warning
+		return m
 	}
 	m.asking = newQuestion(action, &m.snapshot)
 	return m
@@ -59,10 +62,13 @@ func (q *question) says() string {
 	case Approve:
 		return fmt.Sprintf("Approve step %d of release %s: %s follows at the next look. It lapses if a verdict turns worse.", s.Step, s.Release, s.Goal())
 	case RollBack:
-		if s.Weight.IsZero() {
+		switch {
+		case s.Swapped:
+			return "Roll back: the versions are exchanged back, and the version before serves all users again. It stays so until a person clears the lock."
+		case s.Exposed().IsZero():
 			return "Give this release up: the weight stays 0 % and nothing is tried again by itself, until a person clears that. Another candidate may be released."
 		}
-		return fmt.Sprintf("Roll back: the weight goes from %s to 0 %% now, in one write, and stays there until a person clears the lock.", s.Weight)
+		return fmt.Sprintf("Roll back: the weight goes from %s to 0 %% now, in one write, and stays there until a person clears the lock.", s.Exposed())
 	}
 	return "End canaryctl run: the write under way is finished, and then nobody watches the canary. To close the view alone, esc and then q."
 }
@@ -84,7 +90,7 @@ func (m model) answer(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		e := m.errand(q)
 		m.asking, m.doing = nil, append(slices.Clip(m.doing), e)
 		m.note, m.tone = doing[q.action]+" ...", watch.Plain
-		return m, func() tea.Msg { return e.do() }
+		return m, guarded(func() tea.Msg { return e.do() })
 	}
 	if !q.wantsReason() {
 		return m, nil
@@ -106,14 +112,27 @@ type errand struct {
 	do     func() carriedOutMsg
 }
 
+// errBroke stands for what an action that panicked could not say.
+var errBroke = errors.New("it broke off")
+
 // errand is what was confirmed. It is not broken off with the view.
 func (m model) errand(q *question) *errand {
 	actions, reason, shown := m.o.Actions, q.reason.Value(), q.shown
-	ctx, e := context.WithoutCancel(m.ctx), &errand{action: q.action}
-	e.do = sync.OnceValue(func() carriedOutMsg {
-		text, err := actions.Do(ctx, e.action, &shown, reason)
-		return carriedOutMsg{e, e.action, text, err}
-	})
+	e := &errand{action: q.action}
+	begun, came := make(chan struct{}, 1), make(chan carriedOutMsg, 1)
+	e.do = func() carriedOutMsg {
+		select {
+		case begun <- struct{}{}:
+			out := carriedOutMsg{errand: e, action: e.action, err: errBroke}
+			defer func() { came <- out }()
+			out.text, out.err = actions.Do(e.action, &shown, reason)
+			return out
+		default:
+		}
+		out := <-came
+		came <- out
+		return out
+	}
 	return e
 }
 

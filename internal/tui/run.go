@@ -20,7 +20,8 @@ import (
 func Run(ctx context.Context, o Options) (Ending, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	return o.ended(program(ctx, &o).Run())
+	final, err := program(ctx, &o).Run()
+	return o.ended(ctx, final, err)
 }
 
 // program is the view on its terminal.
@@ -31,7 +32,10 @@ func program(ctx context.Context, o *Options) *tea.Program {
 
 // ended leaves the last frame of a program, and then what comes of the actions
 // that are still under way.
-func (o *Options) ended(final tea.Model, err error) (Ending, error) {
+func (o *Options) ended(ctx context.Context, final tea.Model, err error) (Ending, error) {
+	if errors.Is(err, tea.ErrProgramKilled) && ctx.Err() != nil && !errors.Is(err, tea.ErrProgramPanic) {
+		err = nil // by ctx, which its owner knows of
+	}
 	m, ok := final.(model)
 	if !ok {
 		return Cancelled, err
@@ -48,9 +52,6 @@ func (o *Options) ended(final tea.Model, err error) (Ending, error) {
 		m = m.carriedOut(e.do())
 		sign := m.theme.Glyphs.signOf(m.tone)
 		fmt.Fprintln(o.Out, m.theme.styleOf(m.tone).Render(sign+" "+safe(m.note))) //nolint:errcheck // as above
-	}
-	if errors.Is(err, tea.ErrProgramKilled) && !errors.Is(err, tea.ErrProgramPanic) {
-		err = nil // by ctx, which its owner knows of
 	}
 	return m.ending, err
 }

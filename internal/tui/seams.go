@@ -26,14 +26,14 @@ type Film interface {
 }
 
 // Action is what a person may do from the view.
-type Action uint8
+type Action = watch.Action
 
 // The actions.
 const (
-	Pause Action = iota
-	Resume
-	Approve
-	RollBack
+	Pause    = watch.Pause
+	Resume   = watch.Resume
+	Approve  = watch.Approve
+	RollBack = watch.RollBack
 )
 
 // Actions carries out what a person has confirmed, through the same code as the
@@ -41,6 +41,6 @@ const (
 type Actions interface {
 	// Do carries an action out on the release, and for an approval the step, of
 	// the snapshot that the person was shown. It returns what came of it in a
-	// line.
-	Do(ctx context.Context, a Action, shown *watch.Snapshot, reason string) (string, error)
+	// line. It goes on when the view ends, and is called by several goroutines.
+	Do(a Action, shown *watch.Snapshot, reason string) (string, error)
 }

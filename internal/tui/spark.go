@@ -69,13 +69,13 @@ func extremes(series ...[]watch.Figure) (least, greatest float64, ok bool) {
 
 // past reports whether a point alone is at its limit or beyond.
 func past(sig *watch.Signal, p watch.Figure) bool {
-	if !known(p) || !known(sig.Limit) {
+	if !known(p) || !known(sig.Line) {
 		return false
 	}
-	if sig.Low {
-		return p.Value <= sig.Limit.Value
+	if sig.PointLow {
+		return p.Value <= sig.Line.Value
 	}
-	return p.Value >= sig.Limit.Value
+	return p.Value >= sig.Line.Value
 }
 
 // portion is how far v is on the way from one value to another, from 0 to 1; 0
@@ -106,7 +106,7 @@ func spark(th *Theme, sig *watch.Signal, width int) string {
 	if width <= 0 {
 		return ""
 	}
-	points := spread{points: len(sig.Canary), columns: width, each: 1}.over(sig.Canary, worstOf(sig.Low))
+	points := spread{points: len(sig.Canary), columns: width, each: 1}.over(sig.Canary, worstOf(sig.PointLow))
 	safeEnd, failing := sparkScale(sig)
 	var b strings.Builder
 	for start := 0; start < width; {
@@ -137,7 +137,7 @@ func sparkMark(th *Theme, sig *watch.Signal, p watch.Figure, safeEnd, failing fl
 	if !past(sig, p) {
 		level = min(int(portion(p.Value, safeEnd, failing)*float64(last)), last-1)
 	}
-	if sig.Low {
+	if sig.PointLow {
 		level = last - level
 	}
 	return string(th.Glyphs.Spark[level])
@@ -146,18 +146,18 @@ func sparkMark(th *Theme, sig *watch.Signal, p watch.Figure, safeEnd, failing fl
 // sparkScale returns the two ends of the marks.
 func sparkScale(sig *watch.Signal) (safeEnd, failing float64) {
 	least, greatest, _ := extremes(sig.Canary)
-	if sig.Low {
+	if sig.PointLow {
 		least, greatest = greatest, least
 	}
-	if !known(sig.Limit) {
+	if !known(sig.Line) {
 		return least, greatest
 	}
-	limit := sig.Limit.Value
-	safer := func(v float64) bool { return sig.Low && v > limit || !sig.Low && v < limit }
+	limit := sig.Line.Value
+	safer := func(v float64) bool { return sig.PointLow && v > limit || !sig.PointLow && v < limit }
 	switch {
-	case known(sig.Beside) && safer(sig.Beside.Value):
+	case known(sig.Beside) && sig.Unit == sig.PointUnit && sig.Unit != watch.Count && safer(sig.Beside.Value):
 		return sig.Beside.Value, limit
-	case !sig.Low && limit > 0:
+	case !sig.PointLow && limit > 0:
 		return 0, limit
 	default:
 		return least, limit

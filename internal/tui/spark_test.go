@@ -35,33 +35,33 @@ func TestSparkShowsHowNearTheLimitEachWindowWas(t *testing.T) {
 		want  string
 	}{
 		{"from zero to the limit, which alone has the highest mark",
-			watch.Signal{Canary: figures(0, 2, 4, 6, 7.999, 8, 20), Limit: limit}, 7, "▁▂▄▆▇██"},
+			watch.Signal{Canary: figures(0, 2, 4, 6, 7.999, 8, 20), Line: limit}, 7, "▁▂▄▆▇██"},
 		{"from the reference if there is one",
-			watch.Signal{Canary: figures(0, 2, 4, 6, 7.999, 8), Limit: limit, Beside: watch.Known(6)}, 6, "▁▁▁▁▇█"},
+			watch.Signal{Canary: figures(0, 2, 4, 6, 7.999, 8), Line: limit, Beside: watch.Known(6), Unit: watch.Millis, PointUnit: watch.Millis}, 6, "▁▁▁▁▇█"},
 		{"a flat line far from the limit is flat and low",
-			watch.Signal{Canary: figures(0.1, 0.12, 0.1), Limit: limit}, 3, "▁▁▁"},
+			watch.Signal{Canary: figures(0.1, 0.12, 0.1), Line: limit}, 3, "▁▁▁"},
 		{"fails when low: from the limit, which alone has the lowest mark",
-			watch.Signal{Canary: figures(1, 0.95, 0.9, 0.85, 0.801, 0.8, 0.5), Limit: watch.Known(0.8), Beside: watch.Known(1), Low: true}, 7, "█▇▅▃▂▁▁"},
+			watch.Signal{Canary: figures(1, 0.95, 0.9, 0.85, 0.801, 0.8, 0.5), Line: watch.Known(0.8), Beside: watch.Known(1), PointLow: true}, 7, "█▇▅▃▂▁▁"},
 		{"fails when low, no reference: up to the greatest",
-			watch.Signal{Canary: figures(0.9, 0.81, 0.7), Limit: watch.Known(0.8), Low: true}, 3, "█▂▁"},
+			watch.Signal{Canary: figures(0.9, 0.81, 0.7), Line: watch.Known(0.8), PointLow: true}, 3, "█▂▁"},
 		{"a missing window is blank",
-			watch.Signal{Canary: figures(0, gap, 8), Limit: limit}, 3, "▁ █"},
+			watch.Signal{Canary: figures(0, gap, 8), Line: limit}, 3, "▁ █"},
 		{"the newest is at the right",
-			watch.Signal{Canary: figures(8, 0), Limit: limit}, 5, "   █▁"},
+			watch.Signal{Canary: figures(8, 0), Line: limit}, 5, "   █▁"},
 		{"several in a column are the worst of them",
-			watch.Signal{Canary: figures(0, 8, 0, 0, gap, 4), Limit: limit}, 3, "█▁▄"},
+			watch.Signal{Canary: figures(0, 8, 0, 0, gap, 4), Line: limit}, 3, "█▁▄"},
 		{"fails when low: the worst is the lowest",
-			watch.Signal{Canary: figures(1, 0.5, 1, 1), Limit: watch.Known(0.5), Low: true}, 2, "▁█"},
+			watch.Signal{Canary: figures(1, 0.5, 1, 1), Line: watch.Known(0.5), PointLow: true}, 2, "▁█"},
 		{"no limit: from the least to the greatest, without the mark of a failure",
-			watch.Signal{Canary: figures(1, 2, 3), Limit: none}, 3, "▁▄▇"},
+			watch.Signal{Canary: figures(1, 2, 3), Line: none}, 3, "▁▄▇"},
 		{"no limit and nothing moves",
-			watch.Signal{Canary: figures(5, 5, 5), Limit: none}, 3, "▁▁▁"},
+			watch.Signal{Canary: figures(5, 5, 5), Line: none}, 3, "▁▁▁"},
 		{"endless is past any limit",
-			watch.Signal{Canary: figures(math.Inf(1), math.Inf(-1)), Limit: limit}, 2, "█▁"},
+			watch.Signal{Canary: figures(math.Inf(1), math.Inf(-1)), Line: limit}, 2, "█▁"},
 		{"a limit of zero is met by zero",
-			watch.Signal{Canary: figures(0, 0), Limit: watch.Known(0)}, 2, "██"},
-		{"no data", watch.Signal{Limit: limit}, 4, "    "},
-		{"no columns", watch.Signal{Canary: figures(1), Limit: limit}, 0, ""},
+			watch.Signal{Canary: figures(0, 0), Line: watch.Known(0)}, 2, "██"},
+		{"no data", watch.Signal{Line: limit}, 4, "    "},
+		{"no columns", watch.Signal{Canary: figures(1), Line: limit}, 0, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got := spark(plainTheme(Unicode), &c.sig, c.width); got != c.want {
@@ -69,7 +69,7 @@ func TestSparkShowsHowNearTheLimitEachWindowWas(t *testing.T) {
 			}
 		})
 	}
-	sig := watch.Signal{Canary: figures(0, 2, 4, 6, 8, gap), Limit: limit}
+	sig := watch.Signal{Canary: figures(0, 2, 4, 6, 8, gap), Line: limit}
 	if got, want := spark(plainTheme(ASCII), &sig, 6), "_.:+# "; got != want {
 		t.Errorf("without UTF-8 drawn as %q, want %q", got, want)
 	}
@@ -91,8 +91,8 @@ func anySignal() *rapid.Generator[watch.Signal] {
 			Signal: release.Signal(rapid.IntRange(0, release.Judged).Draw(t, "signal")),
 			Form:   release.Form(rapid.IntRange(0, int(release.CumulativeSum)).Draw(t, "form")),
 			Unit:   watch.Unit(rapid.IntRange(0, int(watch.Score)).Draw(t, "unit")),
-			Value:  three[0], Beside: three[1], Limit: three[2],
-			Baseline: rapid.Bool().Draw(t, "baseline"), Low: rapid.Bool().Draw(t, "low"),
+			Value:  three[0], Beside: three[1], Line: three[2],
+			Baseline: rapid.Bool().Draw(t, "baseline"), PointLow: rapid.Bool().Draw(t, "low"),
 			Canary: anySeries().Draw(t, "canary"), Stable: anySeries().Draw(t, "stable"),
 		}
 	})

@@ -36,15 +36,15 @@ func held() watch.Snapshot {
 			T: noon, Move: release.Hold, Why: ladder.WhyTime, Weight: weight(5), Stage: ladder.Climbing, Step: 2, Steps: 5, Attempt: 1,
 			Verdict: release.Pass, HeldS: 220, HoldS: 600, Share: ladder.Share{Canary: 1203, Stable: 22830}, LeftS: &left,
 			Reason:   "held 3 minutes of 10 minutes",
-			Verdicts: []journal.Verdict{{Verdict: release.Pass}},
+			Verdicts: []journal.Verdict{{Verdict: release.Pass, Counts: true}},
 		},
 		Next:   "step 3 of 5 when all gates of step 2 have passed",
 		Rungs:  rungsOf(1, 5, 10, 30, 100),
 		Weight: weight(5), Since: noon.Add(-220 * time.Second),
 		Target:  watch.Target{Name: "config API http://127.0.0.1:8080", Weight: weight(5), At: noon},
 		Source:  watch.Source{Name: "prometheus http://127.0.0.1:9090", Newest: noon.Add(-30 * time.Second), Settle: 15 * time.Second},
-		Decider: watch.Decider{At: noon.Add(-20 * time.Second), Who: "alice@build-7"},
-		Served:  1421, Times: watch.Times{From: noon.Add(-60*time.Minute - 30*time.Second), Span: time.Minute},
+		Decider: watch.Decider{At: noon.Add(-20 * time.Second), Who: "alice@build-7"}, Trips: true, Locks: true,
+		Served: 1421, Times: watch.Times{From: noon.Add(-60*time.Minute - 30*time.Second), Span: time.Minute},
 		Signals: signals(), Events: happenings(),
 	}
 }
@@ -59,7 +59,7 @@ func rungsOf(pcts ...int64) []watch.Rung {
 
 func signals() []watch.Signal {
 	fast, slow := 5*time.Minute, 10*time.Minute
-	return []watch.Signal{
+	rows := []watch.Signal{
 		{
 			Signal: release.Violations, Unit: watch.Count, State: watch.Passing, Value: watch.Known(1), Beside: watch.Known(0.11), Limit: watch.Known(4),
 			Line: watch.Known(3), Room: watch.Known(0.75), Samples: 1203, Needed: 381, Canary: ripple(0.5, 0.5, 45), Stable: ripple(0.5, 0.4, 0), Over: fast,
@@ -81,6 +81,10 @@ func signals() []watch.Signal {
 			Line: watch.Known(0.885), Low: true, Room: watch.Known(0.86), Samples: 1180, Needed: 381, Canary: ripple(0.931, 0.012, 45), Stable: ripple(0.938, 0.006, 0), Over: slow,
 		},
 	}
+	for i := range rows {
+		rows[i].PointUnit, rows[i].PointLow = rows[i].Unit, rows[i].Low
+	}
+	return rows
 }
 
 func happenings() []watch.Event {
@@ -163,7 +167,7 @@ func down(change func(s *watch.Snapshot)) func() model {
 
 func judge(s *watch.Snapshot, v release.Verdict, row watch.Standing, reason string, why ladder.Why) {
 	s.Outcome.Verdict, s.Outcome.Reason, s.Outcome.Why = v, reason, why
-	s.Outcome.Verdicts = []journal.Verdict{{Verdict: v}}
+	s.Outcome.Verdicts = []journal.Verdict{{Verdict: v, Counts: true}}
 	for i := range s.Signals {
 		s.Signals[i].State = row
 	}
@@ -177,7 +181,7 @@ var states = []state{
 		s.Outcome = journal.Outcome{Move: release.Start, Why: ladder.WhyStart, Write: true, Weight: weight(1), Step: 1, Steps: 5, Attempt: 1, Reason: "release starts at step 1 of 5"}
 		s.Events, s.Decider, s.Served = nil, watch.Decider{}, 0
 		for i := range s.Signals {
-			s.Signals[i] = watch.Signal{Signal: s.Signals[i].Signal, Unit: s.Signals[i].Unit, Low: s.Signals[i].Low, Limit: s.Signals[i].Limit, Line: s.Signals[i].Line, Canary: make([]watch.Figure, watch.Points), Stable: s.Signals[i].Stable}
+			s.Signals[i] = watch.Signal{Signal: s.Signals[i].Signal, Unit: s.Signals[i].Unit, Low: s.Signals[i].Low, PointUnit: s.Signals[i].PointUnit, PointLow: s.Signals[i].PointLow, Limit: s.Signals[i].Limit, Line: s.Signals[i].Line, Canary: make([]watch.Figure, watch.Points), Stable: s.Signals[i].Stable}
 		}
 	})},
 	{"moving", of(func(s *watch.Snapshot) {
@@ -247,6 +251,32 @@ var states = []state{
 	{"mismatch", of(func(s *watch.Snapshot) {
 		s.Outcome.Why, s.Outcome.Off, s.Outcome.LeftS, s.Outcome.Share = ladder.WhyMismatch, true, nil, ladder.Share{Canary: 11, Stable: 24022}
 		s.Outcome.Reason = "the weight is 5 %, and the canary is seen to serve 0.0458 % of 24033: the gateway does not follow it"
+	})},
+	{"ready", of(func(s *watch.Snapshot) {
+		s.Outcome.Move, s.Outcome.Why, s.Outcome.Write, s.Outcome.Weight, s.Outcome.LeftS = release.Advance, ladder.WhyPassed, true, weight(10), nil
+		s.Outcome.Reason = "all gates of step 2 passed after 10 minutes"
+	})},
+	{"limit-passed", of(func(s *watch.Snapshot) {
+		s.Outcome.Move, s.Outcome.Why, s.Outcome.Write, s.Outcome.Weight, s.Outcome.LeftS = release.RollBackMove, ladder.WhyTrip, true, weight(0), nil
+		s.Outcome.Reason, s.Outcome.Phase, s.Outcome.Verdicts = "4 violations in 5 minutes, limit 3 (1203 requests)", release.Open, nil
+	})},
+	{"swapped", of(func(s *watch.Snapshot) {
+		s.Stage, s.Outcome.Stage, s.Step, s.Outcome.Step, s.Swapped = ladder.Completed, ladder.Completed, 5, 5, true
+		s.Weight, s.Target.Weight, s.Outcome.Weight = weight(0), weight(0), weight(0)
+		s.Outcome.Why, s.Outcome.Reason, s.Outcome.LeftS, s.Outcome.Verdicts = ladder.WhyCompleted, "the release is complete", nil, nil
+	})},
+	{"other-candidate", of(func(s *watch.Snapshot) {
+		s.Outcome.Why, s.Outcome.Reason, s.Outcome.LeftS, s.Outcome.Verdicts = ladder.WhyOtherCandidate, "another candidate's release is not finished", nil, nil
+		s.Next = "finish or roll back that release, or canaryctl promote --restart"
+	})},
+	{"elsewhere", of(func(s *watch.Snapshot) {
+		s.Decider = watch.Decider{At: noon.Add(-2 * time.Hour), Elsewhere: true}
+		s.Notes = []string{"the release is driven from another directory or machine: what happened there is in the journal there"}
+	})},
+	{"moved-back", down(func(s *watch.Snapshot) {
+		s.Stage, s.Outcome.Stage, s.Outcome.Locked, s.Outcome.Phase = ladder.RolledBack, ladder.RolledBack, true, release.Closed
+		s.Outcome.Why, s.Outcome.LeftS, s.Target.Weight, s.Target.By = ladder.WhyDrift, nil, weight(30), "bob"
+		s.Outcome.Reason = "the weight is not what was last read back: somebody else has moved it"
 	})},
 	{"undecided", of(func(s *watch.Snapshot) { s.Decider.At = noon.Add(-12 * time.Minute) })},
 	{"stale-view", func() model {

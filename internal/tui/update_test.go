@@ -69,7 +69,7 @@ type hand struct {
 	err   error
 }
 
-func (h *hand) Do(_ context.Context, a Action, shown *watch.Snapshot, reason string) (string, error) {
+func (h *hand) Do(a Action, shown *watch.Snapshot, reason string) (string, error) {
 	h.deeds = append(h.deeds, deed{a, shown.Step, reason})
 	return "done", h.err
 }
@@ -141,7 +141,7 @@ func TestEveryKeyInEveryView(t *testing.T) {
 		{"up", "event 1, pointed true", "event 1, pointed true", "", ""},
 		{"down", "", "", "", ""},
 		{"enter", "pointed true, unfolded true", "pointed true, unfolded true", "", "leaves the question, doing 1"},
-		{"c", "pane 1", "pane 1", "pane 1", types},
+		{"c", "pane 1", "pane 1", "", types},
 		{" ", "", "playing false", "", types},
 		{"right", "", "frame 4, playing false", "", ""},
 		{"l", "", "frame 4, playing false", "", types},
@@ -211,9 +211,9 @@ func TestActionsAreOfferedWhereTheyMakeSense(t *testing.T) {
 		return strings.Join(out, ", ")
 	}
 	for name, want := range map[string]string{
-		"first-look": "", "cannot-look": "", "not-started": "", "locked": "", "gate-failed": "", "by-hand": "",
-		"holding": "pause, roll back", "moving": "roll back", "moved": "pause, roll back", "failing": "pause, roll back",
-		"paused": "resume, roll back", "approval": "pause, approve, roll back", "rolling-back": "roll back", "rolled-back": "roll back",
+		"first-look": "", "cannot-look": "", "not-started": "", "locked": "give it up", "gate-failed": "give it up", "by-hand": "",
+		"holding": "pause, roll back", "moving": "pause, roll back", "moved": "pause, roll back", "failing": "pause, roll back",
+		"paused": "resume, roll back", "approval": "pause, approve 10 %, roll back", "rolling-back": "roll back", "rolled-back": "stay at 0 %",
 		"on-trial": "roll back", "complete": "roll back", "look-failed-later": "pause, roll back",
 	} {
 		m := stateOf(t, name).make()
@@ -628,8 +628,8 @@ func TestFramesPassAtTheirSpeed(t *testing.T) {
 		{"a tick that came late", 600, 3 * time.Second, 2, 1 + 30}, // the first is as long as it was to be
 		{"ten ticks a frame", 6, time.Second, 100, 10},
 		{"part frames are kept", 90, time.Second, 9, 1 + 12},
-		{"the slowest", 0.1, time.Second, 1200, 2},
-		{"the fastest", 100000, 50 * time.Millisecond, 60, 5000},
+		{"the Slowest", 0.1, time.Second, 1200, 2},
+		{"the Fastest", 100000, 50 * time.Millisecond, 60, 5000},
 	} {
 		m := replayed(&strip{frames: 1 << 20})
 		m.play.speed = c.speed
@@ -740,14 +740,14 @@ func TestAReplaysSpeedHasEnds(t *testing.T) {
 	for range 40 {
 		m = pressed(m, "+")
 	}
-	if m.play.speed != fastest {
-		t.Errorf("fastest: %v", m.play.speed)
+	if m.play.speed != Fastest {
+		t.Errorf("Fastest: %v", m.play.speed)
 	}
 	for range 60 {
 		m = pressed(m, "-")
 	}
-	if m.play.speed != slowest {
-		t.Errorf("slowest: %v", m.play.speed)
+	if m.play.speed != Slowest {
+		t.Errorf("Slowest: %v", m.play.speed)
 	}
 	stopped := pressed(replayed(&strip{frames: 10}), " ", "+")
 	if stopped.play.on || stopped.play.speed != 120 {
@@ -789,7 +789,7 @@ func TestALockedReleaseIsNotSteered(t *testing.T) {
 	if m := shown(s); m.keys.Pause.Enabled() {
 		t.Error("an open breaker can be paused")
 	}
-	s.Stage, s.Weight = ladder.NotStarted, weight(0)
+	s.Stage, s.Weight, s.Target.Weight = ladder.NotStarted, weight(0), weight(0)
 	if m := shown(s); m.keys.RollBack.Enabled() {
 		t.Error("a release that was never started can be rolled back")
 	}

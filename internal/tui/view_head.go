@@ -8,6 +8,7 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
+	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/watch"
 )
@@ -43,7 +44,7 @@ func (p *page) head() {
 		film = 1
 	}
 	p.answers(p.left - leave - film - 1)
-	p.put(m.weightLine())
+	p.put(m.weightLine(k))
 	if p.left-film > leave && (roomy || p.left-film > len(m.snapshot.Signals)) {
 		s := &m.snapshot
 		held, hold := s.Hold()
@@ -153,10 +154,10 @@ func (m *model) stateLines(k *watch.Situation) []string {
 
 // weightLine is the weight as set, as read, and as it is seen to be served, with
 // the breaker and the gate's verdict. What does not fit is said shorter, or goes.
-func (m *model) weightLine() string {
+func (m *model) weightLine(k *watch.Situation) string {
 	g := &m.theme.Glyphs
 	sep := " " + g.Dot + " "
-	facts := m.weightFacts()
+	facts := m.weightFacts(k)
 	said := make([]string, len(facts))
 	order := make([]int, len(facts))
 	for i, f := range facts {
@@ -181,7 +182,7 @@ type fact struct {
 	rank        int
 }
 
-func (m *model) weightFacts() []fact {
+func (m *model) weightFacts(k *watch.Situation) []fact {
 	s, o := &m.snapshot, &m.snapshot.Outcome
 	set := fact{long: "set " + s.Weight.String(), rank: 1}
 	if r := s.Record; s.Weight.IsZero() && r != nil && !r.ReadBack.IsZero() {
@@ -196,7 +197,10 @@ func (m *model) weightFacts() []fact {
 	if t := &s.Target; t.Err == "" && !t.At.IsZero() && !t.Weight.Same(s.Weight) {
 		facts = append(facts, fact{"TARGET HOLDS " + t.Weight.String(), "HOLDS " + t.Weight.String(), 0})
 	}
-	facts = append(facts, m.shareFact(), breakerFact(o.Phase))
+	if !k.Old {
+		facts = append(facts, m.shareFact())
+	}
+	facts = append(facts, m.breakerFact(k))
 	if len(o.Verdicts) > 0 {
 		facts = append(facts, fact{"verdict " + o.Verdict.String(), "", 3})
 	}
@@ -223,10 +227,22 @@ func (m *model) shareFact() fact {
 	return fact{share + " of " + count(x.Of()) + " " + what, share + " (" + count(x.Of()) + ")", 4}
 }
 
-// breakerFact is the breaker's state, and what it means.
-func breakerFact(p release.Phase) fact {
-	means := map[release.Phase]string{release.Closed: "armed", release.Open: "tripped", release.HalfOpen: "on trial"}[p]
-	return fact{"breaker " + p.String() + " (" + means + ")", p.String(), 2}
+// breakerFact is the breaker's state, and what that means now. Where it cannot
+// trip it guards nothing, whatever its state.
+func (m *model) breakerFact(k *watch.Situation) fact {
+	p := m.snapshot.Outcome.Phase
+	means := ""
+	switch {
+	case p == release.Open:
+		means = " (tripped)"
+	case k.Guarded && p == release.HalfOpen:
+		means = " (on trial)"
+	case k.Guarded:
+		means = " (armed)"
+	case !m.snapshot.Weight.IsZero() && m.snapshot.Stage == ladder.Climbing:
+		means = " (not guarding)"
+	}
+	return fact{"breaker " + p.String() + means, p.String(), 2}
 }
 
 // timeline is where a replay stands, with a mark where something happened.

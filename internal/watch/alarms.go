@@ -17,47 +17,62 @@ const (
 	lateWindows = 3
 )
 
-// alarms says what makes the rest less than the whole truth.
-func (v *viewer) alarms(out *Situation) {
+// look finds what makes a snapshot less than the whole truth, the worst first.
+func (v *viewer) look() {
 	s := v.s
 	if s.Replay != "" {
 		return
 	}
-	add := func(format string, args ...any) { out.Alarms = append(out.Alarms, fmt.Sprintf(format, args...)) }
-	if age := v.now.Sub(s.At); age > viewAge {
-		out.Old = true
-		add("THIS VIEW IS %s OLD: it has not been able to look again", Clock(age))
-	}
-	if s.Source.Err != "" {
-		out.Old = true
-		add("SOURCE LOST, %s: %s", v.newest(), s.Source.Err)
-	} else if age, late := v.sourceLate(); late {
-		out.Old = true
-		add("NO NEW WINDOW: the newest ended %s ago", Clock(age))
-	}
+	v.lookAtView()
+	v.lookAtSource()
 	if s.Target.Err != "" {
-		add("TARGET NOT READ: %s", s.Target.Err)
+		v.alarm("TARGET NOT READ: %s", s.Target.Err)
 	}
-	if age, late := v.undecided(); late {
-		add("NOBODY HAS DECIDED FOR %s%s: is canaryctl run still running?", Clock(age), last(s.Decider.Who))
-	}
+	v.lookAtDecider()
 	if s.Target.By != "" && s.Outcome.Why == ladder.WhyDrift {
-		add("the target holds %s, last changed by %s", s.Target.Weight, s.Target.By)
+		v.alarm("the target holds %s, last changed by %s", s.Target.Weight, s.Target.By)
 	}
 	if s.Outcome.Overdue {
-		add("OVERDUE: this step takes longer than max_wait_min")
+		v.alarm("OVERDUE: this step takes longer than max_wait_min")
 	}
 	if r := s.Record; r != nil && r.Escalated && s.Outcome.Locked {
-		add("ESCALATED: the probes failed as well; it stays at 0 %% until a person decides")
+		v.alarm("ESCALATED: the probes failed as well; it stays at 0 %% until a person decides")
 	}
 }
 
-// newest says how old the newest figures are.
-func (v *viewer) newest() string {
-	if v.s.Source.Newest.IsZero() {
-		return "no window has been seen"
+func (v *viewer) alarm(format string, args ...any) {
+	v.alarms = append(v.alarms, fmt.Sprintf(format, args...))
+}
+
+// lookAtView says how old the view itself is.
+func (v *viewer) lookAtView() {
+	age := v.now.Sub(v.s.At)
+	if v.stale = age > viewAge; !v.stale {
+		return
 	}
-	return "newest figures " + Clock(v.now.Sub(v.s.Source.Newest)) + " old"
+	v.old = true
+	if v.s.LookErr != "" {
+		v.alarm("THIS VIEW IS %s OLD: %s", Clock(age), v.s.LookErr)
+		return
+	}
+	v.alarm("THIS VIEW IS %s OLD: it has not been able to look again", Clock(age))
+}
+
+// lookAtSource says whether figures come.
+func (v *viewer) lookAtSource() {
+	s := v.s
+	age, late := v.sourceLate()
+	switch {
+	case s.Source.Err != "" && s.Source.Newest.IsZero():
+		v.alarm("SOURCE LOST, no window has been seen: %s", s.Source.Err)
+	case s.Source.Err != "":
+		v.alarm("SOURCE LOST, newest figures %s old: %s", Clock(v.now.Sub(s.Source.Newest)), s.Source.Err)
+	case late:
+		v.alarm("NO NEW WINDOW: the newest ended %s ago", Clock(age))
+	default:
+		return
+	}
+	v.old, v.blind = true, true
 }
 
 // sourceLate reports whether windows have stopped coming although the source
@@ -76,7 +91,26 @@ func (v *viewer) patience() time.Duration {
 	return lateWindows*v.s.Times.Span + v.s.Source.Settle + viewAge
 }
 
-// undecided reports whether a release that somebody must watch is left alone.
+// lookAtDecider says whether a release that somebody must watch is left alone.
+func (v *viewer) lookAtDecider() {
+	s := v.s
+	age, late := v.undecided()
+	by := ""
+	if s.Decider.Who != "" {
+		by = " (last: " + s.Decider.Who + ")"
+	}
+	switch {
+	case !late:
+	case s.Decider.Elsewhere:
+		v.alarm("DRIVEN ELSEWHERE: the newest decision known here is %s old; whether anybody watches cannot be seen from here", Clock(age))
+	default:
+		v.unwatched = true
+		v.alarm("NOBODY HAS DECIDED FOR %s%s: is canaryctl run still running?", Clock(age), by)
+	}
+}
+
+// undecided reports for how long nobody has decided about a release that
+// somebody must watch, and whether that is too long.
 func (v *viewer) undecided() (time.Duration, bool) {
 	s := v.s
 	needs := !s.Weight.IsZero() && !(s.Stage == ladder.Completed && s.Outcome.Phase == release.Closed) ||
@@ -88,9 +122,28 @@ func (v *viewer) undecided() (time.Duration, bool) {
 	return age, age > v.patience()
 }
 
-func last(who string) string {
-	if who == "" {
-		return ""
+// doubt takes back what a situation promises where nobody is there to keep it,
+// or nothing is there to go by.
+func (v *viewer) doubt(out *Situation) {
+	serves := !v.s.Exposed().IsZero()
+	switch {
+	case v.stale:
+		out.Tone = max(out.Tone, Warning)
+		out.Word, out.What = "NOT KNOWN NOW", "at "+v.s.At.UTC().Format("15:04")+": "+out.Word
+		out.Next, out.Do = "not known: this view cannot look", "look from elsewhere: canaryctl status; r rolls back (asks first)"
+	case v.unwatched && back(v.s.Pending.Move):
+		out.Next = "nothing: nobody writes it again"
+		out.Do = "act now: set the canary's weight to 0 in the gateway by hand, or r writes it (asks first)"
+	case v.unwatched:
+		if out.Word, out.Tone = "NOT WATCHED", Warning; serves {
+			out.Tone = Bad
+		}
+		out.What = v.traffic()
+		out.Next = "nothing: no step and no rollback until canaryctl run or promote runs again"
+		out.Do = "start canaryctl run again, or r rolls back (asks first)"
+	case v.blind && serves && v.s.Stage == ladder.Climbing && !back(v.s.Pending.Move):
+		if v.blinded(out); v.s.Outcome.Why != ladder.WhySourceFailed {
+			out.Why = "no new figures; before that: " + out.Why
+		}
 	}
-	return " (last: " + who + ")"
 }

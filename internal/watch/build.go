@@ -26,6 +26,7 @@ type Seen struct {
 	Events         []Event
 	Decider        Decider
 	Notes          []string
+	LookErr        string
 }
 
 // Build forms the snapshot of a live release.
@@ -35,6 +36,7 @@ func Build(s *Seen) Snapshot {
 		At: s.At, Service: s.Service, Release: r.ID(), Candidate: r.Candidate, Outcome: *o, Next: driver.Next(o, r.ID()), Rungs: rungs(s.Plan),
 		Step: stepOf(&r.Ladder), Stage: r.Ladder.Stage, Weight: r.Ladder.Weight, Since: r.Ladder.At, Pending: r.Ladder.Pending,
 		Target: target(s), Source: Source{Name: s.SourceName, Newest: r.Newest, Settle: s.Settle},
+		Swapped: r.Swapped(), Digest: r.Ladder.Digest, LookErr: s.LookErr,
 		Decider: s.Decider, Served: r.Exposure.Requests, Record: r.Record, Events: s.Events, Notes: s.Notes,
 	}
 	if err := s.Result.SourceErr; err != nil {
@@ -45,7 +47,17 @@ func Build(s *Seen) Snapshot {
 		at: s.At, plan: s.Plan, outcome: o, since: r.Ladder.At, record: r.Record, config: s.Config, canary: s.Canary, stable: s.Stable,
 	}
 	snap.Signals = k.signals(snap.Times)
+	snap.guard(&k)
 	return snap
+}
+
+// guard says what the breaker can do under the limits in force.
+func (s *Snapshot) guard(k *look) {
+	l := &k.plan.Steps[k.step()].Limits
+	for _, r := range l.Rules {
+		s.Trips = s.Trips || r.OnFail == release.RollBack && (r.Mode == release.Enforce || r.Mode == release.Required)
+	}
+	s.Locks = k.plan.Steps[0].Limits.LockOnEscalate
 }
 
 // target is what was seen of the target.

@@ -159,7 +159,7 @@ func TestLinesSayWhatHasChanged(t *testing.T) {
 			name: "before a release",
 			is: func(s *Snapshot) {
 				*s = Snapshot{
-					At: noon, Rungs: s.Rungs, Outcome: journal.Outcome{Move: release.Start, Write: true, Steps: 3, Step: 1, Weight: percent(1)},
+					At: noon, Rungs: s.Rungs, Outcome: journal.Outcome{Move: release.Start, Why: ladder.WhyStart, Write: true, Steps: 3, Step: 1, Weight: percent(1)},
 					Source: s.Source, Times: s.Times,
 				}
 			},

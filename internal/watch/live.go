@@ -14,18 +14,19 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/driver"
+	"github.com/canaryctl/canaryctl/internal/journal"
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/state"
 )
 
 const (
-	// glance is how often the release's files are looked at for a change.
-	glance = time.Second
+	// Glance is how often the release's files are looked at for a change.
+	Glance = time.Second
 	// oldest is how old a snapshot becomes before another follows, and how long
 	// a look may take before the view goes on without it.
 	oldest = 5 * time.Second
-	// unseen is how long target and source are left alone, at most.
-	unseen = 15 * time.Second
+	// Unseen is how long target and source are left alone, at most.
+	Unseen = 15 * time.Second
 )
 
 // LiveOptions are what a live view works with.
@@ -60,6 +61,7 @@ type Live struct {
 	due   bool         // one is due at once
 	news  bool         // what the newest look gave has not been shown
 	shown time.Time    // when the newest snapshot was given
+	clock anchor       // of what is left of a hold
 }
 
 // sighting is what a look gave.
@@ -120,7 +122,7 @@ func (l *Live) late() time.Time {
 	return l.shown.Add(oldest)
 }
 
-// glance looks whether the release's files have changed, and reads on in the
+// Glance looks whether the release's files have changed, and reads on in the
 // journal if so.
 func (l *Live) glance(ctx context.Context, now time.Time) {
 	files := [2]string{versionOf(l.o.Dir.Journal()), versionOf(filepath.Join(l.o.Dir.Path(), "state.json"))}
@@ -176,7 +178,7 @@ func (l *Live) seen(res *driver.Result, p *ladder.Plan) Seen {
 
 // rest waits until there may be something new.
 func (l *Live) rest(ctx context.Context, now time.Time) {
-	wait := glance
+	wait := Glance
 	for _, t := range []time.Time{l.next, l.late()} {
 		if d := t.Sub(now); d > 0 {
 			wait = min(wait, d)
@@ -211,7 +213,7 @@ func (l *Live) take(s sighting) {
 	}
 	span, settle := spanOf(l.o.Source), l.o.Source.Settle()
 	window := s.at.Add(-settle).Truncate(span).Add(span + settle)
-	l.next = l.o.Now().Add(min(span, unseen))
+	l.next = l.o.Now().Add(min(span, Unseen))
 	if window.Before(l.next) {
 		l.next = window
 	}
@@ -236,17 +238,29 @@ func (l *Live) show(ctx context.Context, now time.Time) (Snapshot, error) {
 	}
 	s := last.seen
 	res := *s.Result
-	if s.At = now; l.err != nil {
+	if s.At = now; l.err != nil || l.out(now) > viewAge {
 		s.At = last.at // the view is so old
 	}
-	res.Outcome.LeftS = leftAfter(res.Outcome.LeftS, s.At.Sub(last.at))
+	res.Outcome.LeftS = l.clock.left(&res.Outcome, last.at, s.At)
 	l.silent(&res, now)
-	s.Result, s.Events, s.Decider, s.Notes = &res, l.tail.events, l.tail.decider, l.notes(res.Notes)
+	s.Result, s.Events, s.Decider = &res, l.tail.events, l.tail.decider
+	s.Notes = l.notes(res.Notes)
+	if l.err != nil {
+		s.LookErr = strings.Join(strings.Fields(l.err.Error()), " ")
+	}
 	if l.elsewhere(res.Release) {
-		s.Decider = Decider{}
-		s.Notes = append(s.Notes, "the release is driven from another directory or machine: what happened there, and when it was decided on last, is in the journal there")
+		s.Decider = Decider{At: res.Release.LastAt, Elsewhere: true}
+		s.Notes = append([]string{"the release is driven from another directory or machine: what happened there is in the journal there"}, s.Notes...)
 	}
 	return Build(&s), nil
+}
+
+// out is for how long a look has been out.
+func (l *Live) out(now time.Time) time.Duration {
+	if l.begun.IsZero() {
+		return 0
+	}
+	return now.Sub(l.begun)
 }
 
 // elsewhere reports whether the newest decision was made under another journal:
@@ -257,8 +271,8 @@ func (l *Live) elsewhere(r *driver.Release) bool {
 
 // silent says what a look that hangs is waiting for.
 func (l *Live) silent(res *driver.Result, now time.Time) {
-	switch out := now.Sub(l.begun); {
-	case l.begun.IsZero() || out < oldest:
+	switch out := l.out(now); {
+	case out < oldest:
 	case l.o.Source.busy():
 		res.SourceErr = silence{out}
 	default:
@@ -266,12 +280,24 @@ func (l *Live) silent(res *driver.Result, now time.Time) {
 	}
 }
 
-// leftAfter is what is left of a time after some of it.
-func leftAfter(seconds *int64, passed time.Duration) *int64 {
-	if seconds == nil {
+// anchor is when the ladder first said what is left of a hold. A hold has only
+// seen whole windows, so that looks within one window say the same although time
+// goes by.
+type anchor struct {
+	key string
+	at  time.Time
+}
+
+// left is what is left at a time of what a look at an earlier one said.
+func (a *anchor) left(o *journal.Outcome, said, now time.Time) *int64 {
+	if o.LeftS == nil {
+		a.key = ""
 		return nil
 	}
-	return new(max(*seconds-int64(passed/time.Second), 0))
+	if key := fmt.Sprint(o.Why, o.Attempt, o.Step, o.HeldS, *o.LeftS); key != a.key {
+		a.key, a.at = key, said
+	}
+	return new(max(*o.LeftS-int64(now.Sub(a.at)/time.Second), 0))
 }
 
 // errSilent says that the first look has not come back and nothing else is known
@@ -293,12 +319,9 @@ func (l *Live) told(ctx context.Context) (*sighting, error) {
 
 // notes is what people are told beside the figures.
 func (l *Live) notes(of []string) []string {
-	out := append(slices.Clone(of), l.tail.notes()...)
+	var out []string
 	if l.ill != "" {
 		out = append(out, l.ill)
 	}
-	if l.err != nil {
-		out = append(out, "the release could not be looked at: "+strings.Join(strings.Fields(l.err.Error()), " "))
-	}
-	return out
+	return slices.Concat(out, l.tail.notes(), of) // what is the view's own comes first
 }

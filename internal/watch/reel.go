@@ -55,7 +55,7 @@ func (r *Reel) At(i int) Snapshot {
 	}
 	told := r.until(i)
 	s := Snapshot{
-		At: f.Now, Replay: r.name, Service: f.Plan.Service, Release: driver.ID(f.State.Candidate), Candidate: f.State.Candidate, Outcome: out,
+		At: f.Now, Replay: r.name, Service: f.Plan.Service, Release: journal.Brief(f.State.Candidate), Candidate: f.State.Candidate, Outcome: out,
 		Rungs: rungs(f.Plan), Step: stepOf(&f.State), Stage: f.State.Stage, Weight: f.Weight, Since: f.State.At, Pending: f.State.Pending,
 		Served: f.Served, Events: r.events[:told],
 	}
@@ -69,6 +69,7 @@ func (r *Reel) At(i int) Snapshot {
 		at: f.Now, plan: f.Plan, outcome: &s.Outcome, since: f.State.At, record: s.Record, config: r.config(f.Plan), canary: canary, stable: stable,
 	}
 	s.Signals = k.signals(s.Times)
+	s.guard(&k)
 	return s
 }
 

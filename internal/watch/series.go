@@ -76,11 +76,11 @@ func (m *meter) figure(r reading) Figure {
 	return Known(r.sum / float64(r.of))
 }
 
-// total sums the windows from a time on.
-func (m *meter) total(windows []release.Window, from time.Time) reading {
+// total sums the windows from a time on that have their labels.
+func (m *meter) total(windows []release.Window, from, now time.Time) reading {
 	var out reading
 	for i := range windows {
-		if w := &windows[i]; !w.T.Before(from) {
+		if w := &windows[i]; !w.T.Before(from) && !m.young(w, now) {
 			if r, ok := m.read(w); ok {
 				out.sum, out.of = out.sum+r.sum, out.of+r.of
 			}
@@ -89,16 +89,20 @@ func (m *meter) total(windows []release.Window, from time.Time) reading {
 	return out
 }
 
+// young reports whether labels of a window may still come.
+func (m *meter) young(w *release.Window, now time.Time) bool {
+	return m.lag > 0 && w.End().After(now.Add(-m.lag))
+}
+
 // series is a point for each of a number of windows from a time on. A window
 // that is not there, has no requests or does not have the figure is a point that
 // is not known. now says which windows have their labels.
 func (m *meter) series(windows []release.Window, times Times, n int, now time.Time) []Figure {
 	points := make([]Figure, n)
-	last := now.Add(-m.lag)
 	for i := range windows {
 		w := &windows[i]
 		at := int(w.T.Sub(times.From) / times.Span)
-		if w.T.Before(times.From) || at >= n || m.lag > 0 && w.End().After(last) {
+		if w.T.Before(times.From) || at >= n || m.young(w, now) {
 			continue
 		}
 		if _, ok := m.read(w); ok {

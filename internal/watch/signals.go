@@ -42,7 +42,8 @@ func (k *look) signals(times Times) []Signal {
 
 func (k *look) signal(l *breaker.Limits, s release.Signal, times Times) Signal {
 	m := meterOf(l, s)
-	row := Signal{Signal: s, Unit: m.unit, Over: m.over, Low: s == release.SolveRate}
+	low := s == release.SolveRate
+	row := Signal{Signal: s, Unit: m.unit, Over: m.over, Low: low, PointUnit: m.unit, PointLow: low}
 	if s == release.P99 && l.P99ByCount {
 		row.Form = release.ByCount
 	}
@@ -159,16 +160,16 @@ func (k *look) beside(row *Signal, m *meter) {
 	}
 	switch {
 	case row.State == Tripped && !k.record.From.IsZero() && !m.sum:
-		row.Beside = m.figure(m.total(within(k.stable, k.record.From, k.record.To), time.Time{}))
+		row.Beside = m.figure(m.total(within(k.stable, k.record.From, k.record.To), time.Time{}, k.at))
 	case row.State == Tripped:
 		row.Beside = Figure{}
 	case row.State == NotJudged || k.since.IsZero():
 		row.Beside = newest(row.Stable)
 	case m.sum:
-		rate := m.total(k.stable, k.since)
+		rate := m.total(k.stable, k.since, k.at)
 		row.Beside = Figure{Value: rate.sum / float64(max(rate.of, 1)) * float64(row.Samples), Known: rate.of > 0 && row.Samples > 0}
 	default:
-		row.Beside = m.figure(m.total(k.stable, k.since))
+		row.Beside = m.figure(m.total(k.stable, k.since, k.at))
 	}
 	if !row.Beside.Known {
 		row.Beside = k.baseline(row)
@@ -220,12 +221,15 @@ func room(row *Signal, l *breaker.Limits) Figure {
 	switch {
 	case row.Low && !l.SolveBaseline.IsZero():
 		good = l.SolveBaseline.Float64()
-	case row.Low || row.Unit == Ratio:
+		if row.Beside.Known { // stable may be the reference
+			good = max(good, row.Beside.Value)
+		}
+	case row.Low, row.Unit == Ratio && row.Limit.Value > 1:
 		good = 1
 	}
 	whole := row.Limit.Value - good
-	if whole == 0 {
-		return Figure{}
+	if whole == 0 || row.Low != (whole < 0) {
+		return Figure{} // the limit is not on the bad side of what is good
 	}
 	return Known(min(max((row.Limit.Value-row.Value.Value)/whole, 0), 1))
 }

@@ -3,6 +3,7 @@ package watch
 import (
 	"fmt"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/ladder"
@@ -23,12 +24,16 @@ type Situation struct {
 	// Old says that the figures are not of now: the source is lost, or the view
 	// is.
 	Old bool
+	// Guarded says that somebody decides, on figures of now, over a breaker that
+	// can trip.
+	Guarded bool
 }
 
 // SituationOf says how a release stands at a time, which may be later than the
 // snapshot's.
 func SituationOf(s *Snapshot, now time.Time) Situation {
 	v := viewer{s: s, now: now}
+	v.look()
 	out := v.state()
 	if out.Why == "" {
 		out.Why = s.Outcome.Reason
@@ -36,10 +41,13 @@ func SituationOf(s *Snapshot, now time.Time) Situation {
 	if out.What == "" {
 		out.What = v.traffic()
 	}
+	v.doubt(&out)
+	out.Alarms, out.Old = v.alarms, v.old
+	out.Guarded = v.trips() && s.Stage == ladder.Climbing && !v.old && !v.unwatched && !s.Decider.Elsewhere && !s.Outcome.Locked &&
+		s.Outcome.Why != ladder.WhyOtherCandidate
 	if s.Replay != "" {
 		out.Do = "a replay: nothing is moved by it"
 	}
-	v.alarms(&out)
 	return out
 }
 
@@ -47,39 +55,42 @@ func SituationOf(s *Snapshot, now time.Time) Situation {
 type viewer struct {
 	s   *Snapshot
 	now time.Time
+
+	alarms    []string
+	old       bool // the figures are
+	blind     bool // no figures come
+	stale     bool // the snapshot itself is old
+	unwatched bool // nobody decides, and somebody must
 }
 
 // state tells the states apart, what is urgent first.
 func (v *viewer) state() Situation {
 	s, o := v.s, &v.s.Outcome
 	switch {
-	case back(s.Pending.Move) || back(o.Move) && o.Write && !s.Weight.IsZero():
+	case back(s.Pending.Move):
 		return v.goingBack()
+	case o.Why == ladder.WhyOtherCandidate:
+		return v.otherCandidate()
 	case o.Why == ladder.WhyDrift:
-		return Situation{
-			Tone: Bad, Word: "MOVED BY SOMEBODY ELSE", What: "the target holds " + s.Target.Weight.String() + ", set was " + s.Weight.String(),
-			Next: "no step until the target holds " + s.Weight.String() + " again",
-			Do:   v.or("put the weight back to " + s.Weight.String() + " there"),
-		}
-	case s.Stage == ladder.Completed && o.Phase == release.Closed:
-		return Situation{
-			Tone: Good, Word: "COMPLETE", Next: "nothing: the release is complete", Do: "nothing needed; r takes the weight back to 0 % (asks first)",
-		}
-	case o.Locked:
+		return v.drift()
+	case s.Stage == ladder.Completed && o.Phase == release.Closed && !v.starts():
+		return v.complete()
+	case o.Locked && !v.ahead():
 		return v.locked()
-	case o.Phase == release.Open:
+	case back(o.Move) && v.ahead():
 		return Situation{
-			Tone: Warning, Word: "SAFE, ROLLED BACK", Why: v.tripped(),
-			Next: "tries again by itself: probes at " + s.Rungs[0].Weight.String() + v.in(" in ") + "; good ones start step 1 anew, bad ones end at 0 %" + v.locks(),
-			Do:   v.beforeProbes(),
+			Tone: Bad, Word: "LIMIT PASSED", Next: "0 % is written at the next look of run or promote",
+			Do: "r rolls back now (asks first)",
 		}
+	case s.Stage == ladder.NotStarted && s.Pending.Move == release.Hold, v.starts():
+		return v.notStarted()
+	case o.Phase == release.Open:
+		return v.cooling()
 	case o.Phase == release.HalfOpen:
 		return Situation{
-			Tone: Warning, Word: "ON TRIAL", Next: "good probes start step 1 anew, bad ones take it to 0 % again" + v.locks(),
+			Tone: Warning, Word: "ON TRIAL", Next: "good probes start step 1 anew, bad ones " + v.badProbes(),
 			Do: "nothing needed; r takes it to 0 % (asks first)",
 		}
-	case s.Stage == ladder.NotStarted:
-		return v.notStarted()
 	}
 	return v.climbing()
 }
@@ -87,13 +98,32 @@ func (v *viewer) state() Situation {
 // back reports whether a move takes the canary out.
 func back(m release.Move) bool { return m == release.RollBackMove || m == release.Lock }
 
+// forward reports whether a move gives the canary traffic.
+func forward(m release.Move) bool {
+	return m == release.Start || m == release.Advance || m == release.Probe
+}
+
+// ahead reports whether the outcome is what a promote would do now, and nobody
+// has been asked for it.
+func (v *viewer) ahead() bool { return ahead(v.s) }
+
+// starts reports whether a release would begin: the first one, or another
+// candidate's after this one is over.
+func (v *viewer) starts() bool {
+	return v.ahead() && v.s.Outcome.Move == release.Start && v.s.Outcome.Why == ladder.WhyStart
+}
+
 // goingBack is a rollback that was not read back as 0 yet.
 func (v *viewer) goingBack() Situation {
-	return Situation{
+	out := Situation{
 		Tone: Bad, Word: "ROLLBACK NOT CONFIRMED", What: v.s.Weight.String() + " may still be on the canary",
 		Why: v.tripped(), Next: "0 % is written again until it is read back",
 		Do: "act now: set the canary's weight to 0 in the gateway by hand, or r writes it once more",
 	}
+	if v.s.Weight.IsZero() {
+		out.What = "the target was not read back as 0 %"
+	}
+	return out
 }
 
 // tripped is what the newest rollback rests on.
@@ -102,6 +132,39 @@ func (v *viewer) tripped() string {
 		return r.Reason
 	}
 	return ""
+}
+
+// otherCandidate is a release that canary.yaml does not name any more: nothing
+// is folded, so nothing guards it.
+func (v *viewer) otherCandidate() Situation {
+	out := Situation{Tone: Warning, Word: "ANOTHER CANDIDATE IS CONFIGURED", Next: "nothing until this release is over", Do: v.s.Next}
+	if !v.s.Weight.IsZero() {
+		out.Tone, out.Word = Bad, "NOT GUARDED"
+		out.Next = "nothing: canary.yaml names another candidate, so the breaker does not look at this one"
+	}
+	return out
+}
+
+// drift is a weight that somebody else has moved.
+func (v *viewer) drift() Situation {
+	s := v.s
+	out := Situation{Tone: Bad, Word: "MOVED BY SOMEBODY ELSE", What: "the target holds " + s.Target.Weight.String()}
+	if s.Stage == ladder.NotStarted || s.Target.Weight.Same(s.Weight) {
+		out.Next, out.Do = "no release starts from there", s.Next
+		return out
+	}
+	out.What += ", set was " + s.Weight.String()
+	out.Next = "no step until the target holds " + s.Weight.String() + " again"
+	out.Do = "put the weight back to " + s.Weight.String() + " there; r takes it to 0 % (asks first)"
+	return out
+}
+
+func (v *viewer) complete() Situation {
+	out := Situation{Tone: Good, Word: "COMPLETE", Next: "nothing: the release is complete", Do: "nothing needed; r takes the weight back to 0 % (asks first)"}
+	if v.s.Swapped {
+		out.What, out.Do = "the candidate is the stable version now", "nothing needed; r puts the version before back for all (asks first)"
+	}
+	return out
 }
 
 // locked is a release that only a person lets go on.
@@ -113,20 +176,59 @@ func (v *viewer) locked() Situation {
 	if v.s.Stage == ladder.Failed {
 		out.Word = "SAFE, GATE FAILED, LOCKED"
 	}
+	if !v.s.Weight.IsZero() {
+		out.Tone, out.Word, out.Do = Bad, "LOCKED, AND NOT AT 0 %", "r takes it to 0 % (asks first)"
+	}
 	return out
+}
+
+// cooling is a release that was rolled back and will be tried again.
+func (v *viewer) cooling() Situation {
+	s := v.s
+	out := Situation{
+		Tone: Warning, Word: "SAFE, ROLLED BACK", Why: v.tripped(),
+		Next: "tries again by itself: probes at " + s.Rungs[0].Weight.String() + v.in(" in ") + "; good ones start step 1 anew, bad ones " + v.badProbes(),
+	}
+	switch {
+	case !s.Weight.IsZero():
+		out.Tone, out.Word = Bad, "ROLLED BACK, AND NOT AT 0 %"
+		out.Do = "r takes it to 0 % (asks first)"
+		return out
+	case s.Target.Err != "":
+		out.Next = "probes when the target can be read again"
+	}
+	by := "now"
+	if left, ok := s.Left(v.now); ok {
+		by = "by " + v.now.Add(left).UTC().Format("15:04")
+	}
+	out.Do = "decide " + by + ": r keeps it at 0 % (asks first), else " + s.Rungs[0].Weight.String() + " of users get it again; enter unfolds why"
+	return out
+}
+
+// badProbes is what becomes of a release whose probes are not good enough.
+func (v *viewer) badProbes() string {
+	if v.s.Locks {
+		return "lock it at 0 % and call a person"
+	}
+	return "take it to 0 % again and call a person"
 }
 
 func (v *viewer) notStarted() Situation {
 	s, o := v.s, &v.s.Outcome
-	out := Situation{Tone: Plain, Word: "NOT STARTED", Why: o.Reason, Do: "canaryctl run (or promote) starts it"}
+	out := Situation{Word: "NOT STARTED", Why: o.Reason, Next: s.Next, Do: s.Next}
+	if !s.Weight.IsZero() && s.Stage == ladder.NotStarted {
+		out.What = s.Weight.String() + " are on the canary, and no release has put them there"
+	}
 	switch {
-	case o.Move == release.Start:
+	case v.starts(), o.Move == release.Hold && o.Why == ladder.WhyNone:
 		out.Why = "no release has been started, or it is to be started anew"
+		if s.Stage == ladder.RolledBack || s.Stage == ladder.Completed {
+			out.Why = "the release before is over, and canary.yaml names another candidate"
+		}
 		out.Next = fmt.Sprintf("step 1 of %d at %s, as soon as somebody starts it", len(s.Rungs), s.Rungs[0].Weight)
-	case o.Why == ladder.WhyOtherCandidate:
-		out.Do, out.Next = s.Next, "nothing until that release is over"
-	default:
-		out.Next = s.Next
+		out.Do = "canaryctl run (or promote) starts it"
+	case o.Paused:
+		out.Word, out.Next, out.Do = "PAUSED, NOT STARTED", "nothing until it is resumed", "p resumes (asks first)"
 	}
 	return out
 }
@@ -134,41 +236,67 @@ func (v *viewer) notStarted() Situation {
 // climbing is a release on its way up.
 func (v *viewer) climbing() Situation {
 	s, o := v.s, &v.s.Outcome
-	if forward(o.Move) || forward(s.Pending.Move) {
-		return v.moving()
-	}
 	out := Situation{Why: v.evidence(), Next: v.step(), Do: v.or("nothing needed")}
 	out.Tone, out.Word = v.verdict()
 	switch {
 	case o.Paused:
-		out.Tone, out.Word, out.Next = Warning, "PAUSED", "no step until it is resumed; the breaker still rolls back"
+		out.Tone, out.Word, out.Next = Warning, "PAUSED", "no step until it is resumed"+v.guards("the breaker still rolls back")
 		out.Do = "p resumes, r rolls back (both ask first)"
-	case o.Why == ladder.WhyApproval || o.Move == release.AwaitApproval:
-		out.Tone, out.Word = Warning, "WAITS FOR APPROVAL"
-		out.Next = v.s.Goal() + " at once when a person approves step " + strconv.Itoa(s.Step) + "; until then " + s.Weight.String() + " stays, guarded by the breaker"
-		out.Do = "can wait; a approves, r rolls back (both ask first)"
+		return out
 	case o.Why == ladder.WhyConfigChanged:
-		out.Tone, out.Word, out.Next = Warning, "CONFIGURATION CHANGED", "no step until a person accepts it; the breaker still rolls back"
+		out.Tone, out.Word, out.Next = Warning, "CONFIGURATION CHANGED", "no step until a person accepts it"+v.guards("the breaker still rolls back")
 		out.Do = v.or(`canaryctl resume --accept-config --reason "..."`)
-	case o.Why == ladder.WhyOtherCandidate:
-		out.Tone, out.Word, out.Next = Warning, "ANOTHER RELEASE IS OPEN", "no step until that release is over"
-		out.Do = v.or(s.Next)
-	case o.Why == ladder.WhyMismatch:
+		return out
+	case o.Why == ladder.WhyFrozen:
+		out.Next = v.leads() + " when the freeze ends" + v.in(", in ")
+		return out
+	case forward(s.Pending.Move) || forward(o.Move) || o.Move == release.Complete:
+		return v.moving()
+	}
+	v.holding(&out)
+	return out
+}
+
+// holding words the holds that say more than how far the gate is.
+func (v *viewer) holding(out *Situation) {
+	s, o := v.s, &v.s.Outcome
+	switch o.Why {
+	case ladder.WhyApproval:
+		out.Tone, out.Word = Warning, "WAITS FOR APPROVAL"
+		out.Next = s.Goal() + " at the next look after a person approves step " + strconv.Itoa(s.Step) + "; until then " + s.Weight.String() + " stays" + v.guards("the breaker guards it")
+		out.Do = "can wait; a approves, r rolls back (both ask first)"
+	case ladder.WhyMismatch:
 		out.Tone, out.Word, out.Next = Bad, "GATEWAY DOES NOT FOLLOW", "no step until the canary serves what was set"
 		out.Do = v.or("look at the gateway")
-	case o.Why == ladder.WhyUnread:
-		out.Tone, out.Word, out.Next = Warning, "CANNOT READ THE TARGET", v.s.Goal()+" when the target can be read"
+	case ladder.WhyUnread:
+		out.Tone, out.Word, out.Next = Warning, "CANNOT READ THE TARGET", s.Goal()+" when the target can be read"
 		out.Do = v.or("mend the target")
-	case o.Why == ladder.WhySourceFailed:
-		out.Tone, out.Word, out.Next = Bad, "BLIND", "no step until the source can be read; the hold stands still, the weight stays"
-		out.What = v.traffic() + ", and the breaker cannot trip"
-		out.Do = "r rolls back without it (asks first), unless it is soon mended: " + s.Source.Name
-	case o.Why == ladder.WhyFailing:
+	case ladder.WhySourceFailed:
+		v.blinded(out)
+	case ladder.WhyFailing:
 		out.Next, out.Do = "no step while it fails; the weight stays", v.or("look into what fails")
-	case o.Why == ladder.WhyFrozen:
-		out.Next = v.s.Goal() + " when the freeze ends" + v.in(", in ")
+		if v.latched() {
+			out.Next = "no step in this attempt any more; the weight stays"
+			out.Do = "r gives this attempt up (asks first); enter unfolds an event"
+		}
 	}
-	return out
+}
+
+// blinded is a release without figures.
+func (v *viewer) blinded(out *Situation) {
+	out.Tone, out.Word, out.Next = Bad, "BLIND", "no step until figures come again; the hold stands still, the weight stays"
+	out.What = v.traffic() + ", and the breaker cannot trip"
+	out.Do = "r rolls back without it (asks first), unless it is soon mended: " + v.s.Source.Name
+}
+
+// latched reports whether a signal has failed that holds the whole attempt.
+func (v *viewer) latched() bool {
+	for i := range v.s.Outcome.Verdicts {
+		if x := &v.s.Outcome.Verdicts[i]; x.Latched && x.Counts {
+			return true
+		}
+	}
+	return false
 }
 
 // evidence is the reason with how the signals stand.
@@ -202,8 +330,15 @@ func (v *viewer) evidence() string {
 // verdict is what the evidence says in the view's words. Too few and none are
 // not the same, and neither is safe.
 func (v *viewer) verdict() (Tone, string) {
-	if len(v.s.Outcome.Verdicts) == 0 {
+	counts := false
+	for i := range v.s.Outcome.Verdicts {
+		counts = counts || v.s.Outcome.Verdicts[i].Counts
+	}
+	switch {
+	case len(v.s.Outcome.Verdicts) == 0:
 		return Warning, "NOT JUDGED"
+	case !counts:
+		return Warning, "ONLY OBSERVED"
 	}
 	switch v.s.Outcome.Verdict {
 	case release.Pass:
@@ -218,22 +353,24 @@ func (v *viewer) verdict() (Tone, string) {
 	return Warning, "TOO EARLY TO TELL"
 }
 
-// moving is a step forward that is under way, or has just been made.
+// moving is a step forward: asked for and not read back, about to be asked for,
+// or just made.
 func (v *viewer) moving() Situation {
 	s, o := v.s, &v.s.Outcome
-	to := o.Weight
-	if forward(s.Pending.Move) {
-		to = s.Pending.Weight
-	}
-	out := Situation{Word: "MOVED TO " + to.String(), What: "not judged at " + to.String() + " yet", Next: v.step(), Do: v.or("nothing needed")}
-	if !s.Weight.Same(to) {
-		out.Word, out.What, out.Next = "MOVING TO "+to.String(), v.traffic(), "the hold of "+to.String()+" begins when it is read back"
+	out := Situation{Do: v.or("nothing needed")}
+	switch {
+	case forward(s.Pending.Move):
+		out.Word, out.What = "MOVING TO "+s.Pending.Weight.String(), s.Weight.String()+" was read back last"
+		out.Next = "the hold of " + s.Pending.Weight.String() + " begins when it is read back"
+	case o.Move == release.Complete:
+		out.Tone, out.Word, out.Next = Good, "READY TO COMPLETE", "complete at the next look of run or promote"
+	case v.ahead():
+		out.Tone, out.Word = Good, "READY FOR "+o.Weight.String()
+		out.Next = o.Weight.String() + " at the next look of run or promote"
+	default:
+		out.Word, out.What, out.Next = "MOVED TO "+s.Weight.String(), "not judged at "+s.Weight.String()+" yet", v.step()
 	}
 	return out
-}
-
-func forward(m release.Move) bool {
-	return m == release.Start || m == release.Advance || m == release.Probe
 }
 
 // Goal is where the next step leads: a weight, or that the release is complete.
@@ -244,31 +381,66 @@ func (s *Snapshot) Goal() string {
 	return "complete"
 }
 
+// gates are those of the present step.
+func (v *viewer) gates() ladder.Gates {
+	if i := v.s.Step - 1; i >= 0 && i < len(v.s.Rungs) {
+		return v.s.Rungs[i].Gates
+	}
+	return 0
+}
+
+// leads is what follows when the other gates have passed.
+func (v *viewer) leads() string {
+	if v.gates().Has(ladder.ApprovalGate) {
+		return "asks for approval of " + v.s.Goal()
+	}
+	return v.s.Goal()
+}
+
 // step is the next step, and when.
 func (v *viewer) step() string {
 	s, o := v.s, &v.s.Outcome
-	when := v.in(" in ")
+	when, metric := v.in(" in "), v.gates().Has(ladder.MetricGate)
+	all := ""
+	if metric {
+		all = " if all pass"
+	}
+	all += v.guards("0 % at once if the breaker trips")
 	switch {
 	case when != "" && o.Why == ladder.WhyInsufficient:
-		return "waits for samples: " + v.s.Goal() + when + " at this rate if all pass; the breaker watches"
+		return "waits for samples: " + v.leads() + when + " at this rate" + all
 	case when != "":
+		return v.leads() + when + all
 	case forward(o.Move) && s.Step > 0:
-		when = " in " + Clock(s.Rungs[s.Step-1].Hold) + " at the earliest"
+		_, hold := s.Hold()
+		return v.leads() + " in " + Clock(hold) + " at the earliest" + all
 	case o.Why == ladder.WhyInsufficient || o.Why == ladder.WhyNoData:
-		return v.s.Goal() + " when there is enough to judge; nobody can say when"
-	default:
-		return v.s.Goal() + " when all gates of this step have passed"
+		return v.leads() + " when there is enough to judge; nobody can say when" + v.guards("0 % at once if the breaker trips")
 	}
-	return v.s.Goal() + when + " if all pass; 0 % at once if the breaker trips"
+	return v.leads() + " when all gates of this step have passed"
+}
+
+// trips reports whether a signal can open the breaker at this step.
+func (v *viewer) trips() bool { return v.s.Trips }
+
+// guards adds what the breaker does, where it can do it.
+func (v *viewer) guards(text string) string {
+	switch {
+	case v.s.Decider.Elsewhere:
+		return "" // whether anybody does it cannot be seen from here
+	case !v.trips():
+		return "; no signal can trip the breaker"
+	}
+	return "; " + text
 }
 
 // Hold is how long the present step has been held, of how long at least.
 func (s *Snapshot) Hold() (held, hold time.Duration) {
-	if s.Step == 0 {
+	if s.Step == 0 || s.Step > len(s.Rungs) {
 		return 0, 0
 	}
 	hold = s.Rungs[s.Step-1].Hold
-	if o := &s.Outcome; !forward(o.Move) && o.Phase == release.Closed {
+	if o := &s.Outcome; o.Phase == release.Closed && (!forward(o.Move) || ahead(s)) {
 		held = time.Duration(o.HeldS) * time.Second
 	}
 	return held, hold
@@ -277,7 +449,7 @@ func (s *Snapshot) Hold() (held, hold time.Duration) {
 // Share is what both arms were seen to serve under the weight in force; of
 // nothing, if there is none or it was just set.
 func (s *Snapshot) Share() ladder.Share {
-	if s.Weight.IsZero() || forward(s.Outcome.Move) {
+	if s.Weight.IsZero() || forward(s.Outcome.Move) && !ahead(s) {
 		return ladder.Share{}
 	}
 	return s.Outcome.Share
@@ -305,31 +477,22 @@ func (v *viewer) in(before string) string {
 	return before + Clock(left) + " (" + v.now.Add(left).UTC().Format("15:04") + ")"
 }
 
-// beforeProbes is what a person can do while a canary that was rolled back waits
-// to be tried again.
-func (v *viewer) beforeProbes() string {
-	by := "now"
-	if left, ok := v.s.Left(v.now); ok {
-		by = "by " + v.now.Add(left).UTC().Format("15:04")
-	}
-	return "decide " + by + ": r keeps it at 0 % (asks first), else " + v.s.Rungs[0].Weight.String() + " of users get it again; enter unfolds why"
-}
-
-// locks says what a bad round of probes does beside, if the record is of one
-// already.
-func (v *viewer) locks() string {
-	if r := v.s.Record; r != nil && r.Escalated {
-		return ""
-	}
-	return " and call a person"
-}
-
 // or adds what can be done in any case.
 func (v *viewer) or(do string) string {
-	if v.s.Weight.IsZero() {
-		return do
+	can := []string(nil)
+	if v.s.Can(Pause) {
+		can = append(can, "p pauses")
 	}
-	return do + "; p pauses, r rolls back (both ask first)"
+	if v.s.Can(RollBack) {
+		can = append(can, "r rolls back")
+	}
+	switch len(can) {
+	case 0:
+		return do
+	case 1:
+		return do + "; " + can[0] + " (asks first)"
+	}
+	return do + "; " + strings.Join(can, ", ") + " (both ask first)"
 }
 
 // traffic says who is served by what.
@@ -344,19 +507,23 @@ func (v *viewer) traffic() string {
 	}
 }
 
-// Clock prints a span of time compactly: 45s, 6m 40s, 2h 05m, 3d 4h.
+// Clock prints a span of time compactly: 45s, 6m 40s, 10m, 2h 05m, 3d 4h.
 func Clock(d time.Duration) string {
-	d = d.Round(time.Second)
+	d = max(d.Round(time.Second), 0)
 	h, m, s := int64(d/time.Hour), int64(d/time.Minute)%60, int64(d/time.Second)%60
-	switch {
-	case d < 0:
-		return "0s"
-	case h >= 24:
-		return fmt.Sprintf("%dd %dh", h/24, h%24)
-	case h > 0:
-		return fmt.Sprintf("%dh %02dm", h, m)
-	case m > 0:
-		return fmt.Sprintf("%dm %02ds", m, s)
+	two := func(large int64, unit string, small int64, form string) string {
+		if small == 0 {
+			return strconv.FormatInt(large, 10) + unit
+		}
+		return strconv.FormatInt(large, 10) + unit + " " + fmt.Sprintf(form, small)
 	}
-	return fmt.Sprintf("%ds", s)
+	switch {
+	case h >= 24:
+		return two(h/24, "d", h%24, "%dh")
+	case h > 0:
+		return two(h, "h", m, "%02dm")
+	case m > 0:
+		return two(m, "m", s, "%02ds")
+	}
+	return strconv.FormatInt(s, 10) + "s"
 }

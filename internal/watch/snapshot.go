@@ -37,6 +37,12 @@ type Snapshot struct {
 	Source  Source
 	Decider Decider
 
+	Swapped bool   // the candidate was made the stable of the versions document
+	Trips   bool   // a signal can open the breaker at this step
+	Locks   bool   // a bad round of probes locks
+	Digest  string // of the configuration that it runs under
+	LookErr string // why the release could not be looked at since; "": it could
+
 	Served int64             // requests of the canary in the present attempt
 	Record *journal.Rollback // the newest rollback; nil: none
 
@@ -74,6 +80,9 @@ type Source struct {
 type Decider struct {
 	At  time.Time // of the newest decision; zero: nobody has decided yet
 	Who string    // who made it: user@host, or the CI's actor
+	// Elsewhere: it was made on another machine, of which only the changes are
+	// known here, not the holds.
+	Elsewhere bool
 }
 
 // Standing is how a signal stands, in the words of a verdict or of why there is
@@ -142,6 +151,8 @@ type Signal struct {
 	Canary, Stable []Figure
 	Over           time.Duration
 	Line           Figure
+	PointUnit      Unit
+	PointLow       bool // a point fails at Line and below
 }
 
 // Times are those of a series: point i is of the window that starts at From + i

@@ -152,7 +152,7 @@ type taker struct {
 
 func (k *taker) take(e *journal.Entry, at journal.Head) error {
 	k.t.head = at
-	if e.Kind == journal.Decide || e.Kind == journal.Command {
+	if e.Kind == journal.Decide { // a person's word decides nothing about the windows
 		k.t.decider = Decider{At: e.T, Who: e.By}
 	}
 	if ev, told := EventOf(e); told {
