@@ -35,7 +35,6 @@ type Film struct {
 
 // Frame is a release at one moment of a film.
 type Frame struct {
-	N    int
 	Now  time.Time
 	Plan *ladder.Plan // in force
 	// Decision tells most about this frame: the last that changed anything in it,
@@ -343,9 +342,6 @@ func (f *Film) Time(i int) time.Time { return f.frames.time(i) }
 // Span returns the length of a window, as [Outcome.Span].
 func (f *Film) Span() time.Duration { return f.out.Span }
 
-// Outcome returns what the replay came to, as [Run] and [Replay] do.
-func (f *Film) Outcome() *Outcome { return f.out }
-
 // Changes returns everything that happened, in order. It must not be changed.
 func (f *Film) Changes() []Happening { return f.changes }
 
@@ -360,7 +356,7 @@ func (f *Film) At(i int) Frame {
 		panic("simulate: a frame that has been decided before: " + err.Error())
 	}
 	return Frame{
-		N: i, Now: f.Time(i), Plan: f.frames.plan(i), Decision: f.now.told, State: f.now.st,
+		Now: f.Time(i), Plan: f.frames.plan(i), Decision: f.now.told, State: f.now.st,
 		Weight: f.now.weight, Served: served, Command: f.frames.command(i),
 	}
 }

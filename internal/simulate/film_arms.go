@@ -8,17 +8,11 @@ import (
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
-// Windows returns the newest n windows of each arm that had been shown by frame
-// i, oldest first, as they were known by then: what became known of a window
-// later is not in it.
-func (f *Film) Windows(i, n int) (canary, stable []release.Window) {
-	return f.canary.newest(i, time.Time{}, n), f.stable.newest(i, time.Time{}, n)
-}
-
-// WindowsSince returns those of them that do not start before t, at most most of
-// each arm and then the newest.
-func (f *Film) WindowsSince(i int, t time.Time, most int) (canary, stable []release.Window) {
-	return f.canary.newest(i, t, most), f.stable.newest(i, t, most)
+// Windows returns the windows of each arm that had been shown by frame i and do
+// not start before a time, oldest first and at most so many, the newest. They are
+// as they were known by then: what became known of a window later is not in it.
+func (f *Film) Windows(i int, since time.Time, most int) (canary, stable []release.Window) {
+	return f.canary.newest(i, since, most), f.stable.newest(i, since, most)
 }
 
 // shots are the windows of one arm in the order in which a film was shown them.

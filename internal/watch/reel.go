@@ -63,7 +63,7 @@ func (r *Reel) At(i int) Snapshot {
 	if told > 0 {
 		s.Record = r.record[told-1]
 	}
-	canary, stable := r.film.WindowsSince(i, r.from(&f), mostWindows)
+	canary, stable := r.film.Windows(i, r.from(&f), mostWindows)
 	s.Times = timesOf(canary, stable, r.Span())
 	k := look{
 		at: f.Now, plan: f.Plan, outcome: &s.Outcome, since: f.State.At, record: s.Record, config: r.config(f.Plan), canary: canary, stable: stable,

@@ -506,24 +506,3 @@ func (v *viewer) traffic() string {
 		return w.String() + " are on the canary"
 	}
 }
-
-// Clock prints a span of time compactly: 45s, 6m 40s, 10m, 2h 05m, 3d 4h.
-func Clock(d time.Duration) string {
-	d = max(d.Round(time.Second), 0)
-	h, m, s := int64(d/time.Hour), int64(d/time.Minute)%60, int64(d/time.Second)%60
-	two := func(large int64, unit string, small int64, form string) string {
-		if small == 0 {
-			return strconv.FormatInt(large, 10) + unit
-		}
-		return strconv.FormatInt(large, 10) + unit + " " + fmt.Sprintf(form, small)
-	}
-	switch {
-	case h >= 24:
-		return two(h/24, "d", h%24, "%dh")
-	case h > 0:
-		return two(h, "h", m, "%02dm")
-	case m > 0:
-		return two(m, "m", s, "%02ds")
-	}
-	return strconv.FormatInt(s, 10) + "s"
-}

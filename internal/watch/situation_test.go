@@ -385,7 +385,7 @@ func TestWhatWasHeldAndServed(t *testing.T) {
 func TestSpansInWords(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", -time.Second: "0s", 45 * time.Second: "45s", 60 * time.Second: "1m", 6*time.Minute + 40*time.Second: "6m 40s",
-		59*time.Minute + 59600*time.Millisecond: "1h", 125 * time.Minute: "2h 05m", 76 * time.Hour: "3d 4h",
+		59*time.Minute + 59600*time.Millisecond: "59m 59s", 125 * time.Minute: "2h 05m", 76 * time.Hour: "3d 4h",
 	} {
 		if got := Clock(d); got != want {
 			t.Errorf("%v: %s, want %s", d, got, want)
