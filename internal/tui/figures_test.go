@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"pgregory.net/rapid"
 
@@ -94,22 +93,6 @@ func TestCountsHaveCommasBetweenThousands(t *testing.T) {
 			t.Errorf("without commas %q, want %q", got, plain)
 		}
 	})
-}
-
-func TestClockHasTheTwoLargestUnits(t *testing.T) {
-	for _, c := range []struct {
-		d    time.Duration
-		want string
-	}{
-		{-time.Hour, "0s"}, {0, "0s"}, {999 * time.Millisecond, "0s"}, {45 * time.Second, "45s"},
-		{time.Minute, "1m"}, {6*time.Minute + 40*time.Second, "6m 40s"}, {9*time.Minute + 5*time.Second, "9m 05s"},
-		{2*time.Hour + 5*time.Minute + 59*time.Second, "2h 05m"}, {2 * time.Hour, "2h"}, {2*time.Hour + 30*time.Second, "2h"},
-		{76 * time.Hour, "3d 4h"}, {72 * time.Hour, "3d"}, {90 * time.Hour, "3d 18h"}, {82 * time.Hour, "3d 10h"},
-	} {
-		if got := clock(c.d); got != c.want {
-			t.Errorf("%s is written %q, want %q", c.d, got, c.want)
-		}
-	}
 }
 
 func TestSignalNamesSayWhatTheirFiguresCount(t *testing.T) {

@@ -96,7 +96,7 @@ func (l *ladderLine) progress(bar int, between string) string {
 		}
 		text += strings.Repeat(l.th.Glyphs.Full, full) + strings.Repeat(l.th.Glyphs.Empty, bar-full) + " "
 	}
-	return text + clock(l.held) + between + clock(l.hold)
+	return text + watch.Clock(l.held) + between + watch.Clock(l.hold)
 }
 
 // joined sets rungs side by side, with a mark where some are left out before or

@@ -234,7 +234,7 @@ func (m model) press(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	if m.asking != nil {
 		return m.answer(msg)
 	}
-	if m.tone == watch.Plain || m.tone == watch.Warning || key.Matches(msg, m.keys.Cancel) {
+	if len(m.doing) == 0 && (m.tone == watch.Plain || m.tone == watch.Warning || key.Matches(msg, m.keys.Cancel)) {
 		m.note = "" // what came of an action stays until it has been read
 	}
 	k := &m.keys

@@ -565,23 +565,29 @@ func TestProgramRestoresTheTerminalAfterAPanic(t *testing.T) {
 	}
 }
 
-// breaking are actions that panic.
+// breaking are actions that panic after a second.
 type breaking struct{}
 
 func (breaking) Do(Action, *watch.Snapshot, string) (string, error) {
+	time.Sleep(time.Second)
 	panic("an action that breaks")
 }
 
 func TestProgramEndsWithAnActionThatPanics(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		feed := script{make(chan any)}
-		s := begin(t, Options{Feed: feed, Actions: breaking{}})
-		feed.say <- held()
-		s.settle()
-		s.types("r\r")
-		s.end()
-		if !errors.Is(s.err, tea.ErrProgramPanic) || !strings.HasSuffix(s.term.shows(), "rolling back: it broke off") {
-			t.Errorf("ended as %d: %v\n%s", s.ending, s.err, s.term.shows())
-		}
-	})
+	for name, keys := range map[string]string{"in the view": "r\r", "when it is left": "r\rq"} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				feed := script{make(chan any)}
+				s := begin(t, Options{Feed: feed, Actions: breaking{}})
+				feed.say <- held()
+				s.settle()
+				s.types(keys)
+				s.end()
+				said := strings.HasSuffix(s.term.shows(), "rolling back: it broke off")
+				if left := strings.HasSuffix(keys, "q"); left != said || left == errors.Is(s.err, tea.ErrProgramPanic) {
+					t.Errorf("ended as %d: %v\n%s", s.ending, s.err, s.term.shows())
+				}
+			})
+		})
+	}
 }

@@ -58,8 +58,11 @@ func (m *model) screen() []string {
 func (m *model) emptyScreen() []string {
 	lines := []string{m.theme.Strong.Render("canaryctl watch"), "", "looking at the release ..."}
 	if m.failed != nil {
-		lines[2] = m.theme.Bad.Render(cut("cannot look: "+safe(m.failed.Error()), m.width, &m.theme.Glyphs))
-		lines = append(lines, "trying again every few seconds; q quits")
+		lines = lines[:2]
+		for _, line := range wrap("cannot look: "+safe(m.failed.Error()), m.width, m.height-6, &m.theme.Glyphs) {
+			lines = append(lines, m.theme.Bad.Render(line))
+		}
+		lines = append(lines, wrap("It is tried again every few seconds; q quits. canaryctl rollback takes the weight to 0 all the same.", m.width, 3, &m.theme.Glyphs)...)
 	}
 	return lines[:min(len(lines), m.height)]
 }

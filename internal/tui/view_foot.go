@@ -1,6 +1,8 @@
 package tui
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/bubbles/key"
@@ -17,8 +19,11 @@ func (m *model) foot() []string {
 	}
 	var lines []string
 	note, tone := m.note, m.tone
-	if note == "" && len(m.snapshot.Notes) > 0 && m.height >= 20 {
-		note, tone = m.snapshot.Notes[0], watch.Plain
+	if notes := m.snapshot.Notes; note == "" && len(notes) > 0 && m.height >= 20 {
+		note, tone = notes[0], watch.Warning
+		if len(notes) > 1 {
+			note = fmt.Sprintf("%s (and %d more: ?)", note, len(notes)-1)
+		}
 	}
 	if note != "" {
 		lines = append(lines, m.theme.styleOf(tone).Render(cut(g.signOf(tone)+" "+safe(note), m.width, g)))
@@ -101,8 +106,8 @@ func (m *model) helpScreen() []string {
 		}
 		lines = append(lines, strings.TrimRight(line, " "))
 	}
-	for _, note := range legends {
-		text := wrap(note, m.width, 3, g)
+	for _, note := range append(slices.Clone(m.snapshot.Notes), legends...) {
+		text := wrap(safe(note), m.width, 3, g)
 		if len(lines)+len(text)+2 > m.height {
 			break
 		}

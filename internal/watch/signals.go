@@ -67,7 +67,11 @@ func (k *look) signal(l *breaker.Limits, s release.Signal, times Times) Signal {
 // line is the breaker's limit of the newest point.
 func (k *look) line(l *breaker.Limits, s release.Signal, m *meter) Figure {
 	var r reading
-	if n := len(k.canary); n > 0 {
+	n := len(k.canary)
+	for n > 0 && m.young(&k.canary[n-1], k.at) {
+		n--
+	}
+	if n > 0 {
 		r = m.ending(k.canary, n-1)
 	}
 	switch s {
