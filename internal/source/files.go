@@ -28,13 +28,14 @@ type files struct {
 	opt      trace.Options
 	patterns []string
 
-	mu        sync.Mutex
-	live      *trace.Live
-	follow    *follower
-	since     time.Time
-	newest    time.Time
-	bad, rows int64 // of late
-	saidArms  bool
+	mu             sync.Mutex
+	live           *trace.Live
+	follow         *follower
+	since          time.Time
+	newest         time.Time
+	lately, before lines     // of the present and the last stretch of time
+	turned         time.Time // when the present one began
+	saidArms       bool
 }
 
 func newFiles(c *config.Source, o Options, kind trace.Kind) (*files, error) {
@@ -75,7 +76,7 @@ func (f *files) Read(ctx context.Context, from, now time.Time) (Batch, error) {
 	if f.live == nil || from.Before(f.since) {
 		f.live = trace.NewLive(f.kind, f.opt)
 		f.follow = newFollower(f.live, f.kind, from)
-		f.bad, f.rows = 0, 0
+		f.lately, f.before = lines{}, lines{}
 	}
 	f.since = from
 	f.live.Forget(from)
@@ -93,7 +94,7 @@ func (f *files) Read(ctx context.Context, from, now time.Time) (Batch, error) {
 	b := Batch{Until: floorTo(now.Add(-f.cfg.Settle), f.cfg.Span), Notes: f.follow.takeNotes()}
 	counts := f.live.Counts()
 	b.Notes = append(b.Notes, f.notes(counts)...)
-	if err := f.tooBad(counts); err != nil {
+	if err := f.tooBad(counts, now); err != nil {
 		return Batch{}, err
 	}
 	b.Windows = ended(f.live.Windows(b.Until), b.Until)
@@ -210,24 +211,41 @@ func (f *files) notes(c trace.LiveCounts) (out []string) {
 	return out
 }
 
+// lines counts those that were read, and those of them that cannot be.
+type lines struct{ bad, rows int64 }
+
+const (
+	// mostLately and longestLately are a stretch of lines and of time. What was
+	// wrong before the last one has been mended, or is wrong again by now.
+	mostLately    = 10_000
+	longestLately = 30 * time.Minute
+)
+
 // tooBad refuses a source of which too many lines cannot be read lately. A
-// single one is always let pass: a logger was killed.
-func (f *files) tooBad(c trace.LiveCounts) error {
-	const lately = 10_000
-	f.bad, f.rows = f.bad+c.Bad, f.rows+c.Rows
+// single one is always let pass: a logger was killed. A file that was replaced
+// is a new beginning.
+func (f *files) tooBad(c trace.LiveCounts, now time.Time) error {
+	if f.follow.takeReplaced() {
+		f.lately, f.before = lines{}, lines{}
+	}
+	if age := now.Sub(f.turned); f.lately.rows > mostLately || age >= longestLately || age < 0 {
+		if f.before = f.lately; age >= 2*longestLately {
+			f.before = lines{}
+		}
+		f.lately, f.turned = lines{}, now
+	}
+	f.lately.bad, f.lately.rows = f.lately.bad+c.Bad, f.lately.rows+c.Rows
+	bad, rows := f.lately.bad+f.before.bad, f.lately.rows+f.before.rows
 	limit := f.cfg.MaxBad
 	if limit.IsZero() {
 		limit = release.NewRatio(1, 1000)
 	}
-	if f.bad > 1 && limit.Compare(f.bad, f.rows) > 0 && limit.Compare(f.bad, 1000) > 0 {
-		err := fmt.Errorf("%d of the last %d lines cannot be read", f.bad, f.rows)
+	if bad > 1 && limit.Compare(bad, rows) > 0 && limit.Compare(bad, 1000) > 0 {
+		err := fmt.Errorf("%d of the last %d lines cannot be read", bad, rows)
 		if len(c.BadLines) > 0 {
 			err = fmt.Errorf("%w; %s", err, c.BadLines[0])
 		}
 		return &Error{Source: f.name, Err: err, Hint: "mend what writes them, or allow more with max_bad"}
-	}
-	if f.rows > 2*lately {
-		f.bad, f.rows = f.bad/2, f.rows/2
 	}
 	return nil
 }

@@ -328,7 +328,7 @@ func TestAnOldCompressedFileIsNotUnpacked(t *testing.T) {
 		}
 		s := fileSource(t, "records", dir, "app.log*")
 		read(t, s, from, from)
-		if got := s.(*files).rows; got != c.rows {
+		if got := s.(*files).lately.rows; got != c.rows {
 			t.Errorf("%s: %d rows read", c.name, got)
 		}
 	}
@@ -489,6 +489,38 @@ func TestFilesThatCannotBeUsed(t *testing.T) {
 				if !ok || !strings.Contains(err.Error(), c.want) || !strings.Contains(e.Hint, c.hint) {
 					t.Fatalf("%v\nhint %v", err, e)
 				}
+			}
+		})
+	}
+}
+
+// A breaker is not left blind for what was mended, nor for days by a few lines
+// of a source that has few.
+func TestBadLinesAreForgivenWhenTheyAreMendedOrLongAgo(t *testing.T) {
+	bad := "x\ny\nz\nw\n"
+	for name, then := range map[string]struct {
+		now  time.Time
+		text string
+	}{
+		"mended in place":       {noon.Add(3 * time.Minute), records(0, 10) + records(10, 20)},
+		"mended and grown past": {noon.Add(3 * time.Minute), records(0, 10) + records(10, 40)},
+		"an hour ago":           {noon.Add(63 * time.Minute), records(0, 10) + bad + records(10, 20)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "app.log")
+			write(t, path, records(0, 10)+bad)
+			s := fileSource(t, "records", filepath.Dir(path), "app.log")
+			if _, err := s.Read(t.Context(), noon, noon.Add(2*time.Minute)); err == nil {
+				t.Fatal("4 bad lines of 14 are let pass")
+			}
+			write(t, path, then.text)
+			if _, err := s.Read(t.Context(), noon, then.now); name == "an hour ago" && err != nil {
+				_, err = s.Read(t.Context(), noon, then.now.Add(31*time.Minute))
+				if err != nil {
+					t.Errorf("still: %v", err)
+				}
+			} else if err != nil {
+				t.Errorf("still: %v", err)
 			}
 		})
 	}

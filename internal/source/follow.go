@@ -41,6 +41,7 @@ type follower struct {
 	past  []mark // files that have gone or were replaced
 	buf   []byte
 	notes []string
+	anew  bool // a file was replaced by another, or by itself mended
 }
 
 // followed is one file.
@@ -232,7 +233,14 @@ func (f *follower) replaced(k *followed) {
 	if !slices.ContainsFunc(f.past, func(m mark) bool { return m.same(&k.mark) }) {
 		f.past = append(f.past, k.mark)
 	}
-	k.rows, k.mark = nil, mark{}
+	k.rows, k.mark, f.anew = nil, mark{}, true
+}
+
+// takeReplaced reports whether a file was replaced since it was asked last.
+func (f *follower) takeReplaced() bool {
+	out := f.anew
+	f.anew = false
+	return out
 }
 
 // adopt finds the file that this one is a copy of, as far as it goes, and takes

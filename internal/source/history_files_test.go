@@ -61,7 +61,7 @@ func TestAMonthOfHistoryIsNotReadForTheLastHour(t *testing.T) {
 	if k.mark.at != size {
 		t.Errorf("read to %d of %d", k.mark.at, size)
 	}
-	rows := s.(*files).rows
+	rows := s.(*files).lately.rows
 	t.Logf("first reading of %d MB: %s, %d rows", size>>20, time.Since(began), rows)
 	if rows > 5000 { // an hour, the quarter of an hour before it, and at most 256 KiB more
 		t.Errorf("%d rows were read", rows)
