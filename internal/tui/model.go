@@ -307,13 +307,14 @@ func (m model) choose(msg tea.KeyMsg) model {
 // fold scrolls what is unfolded, or folds it.
 func (m model) fold(msg tea.KeyMsg) model {
 	k := &m.keys
+	most := m.mostScroll(len(m.detailLines(m.chosen())), m.detailRoom())
 	switch {
 	case key.Matches(msg, k.Unfold, k.Cancel):
 		m.unfolded = false
 	case key.Matches(msg, k.Later):
-		m.scroll = min(m.scroll+1, m.mostScroll(len(m.detailLines(m.chosen())), m.detailRoom()))
+		m.scroll = min(m.scroll+1, most)
 	case key.Matches(msg, k.Earlier):
-		m.scroll = max(m.scroll-1, 0)
+		m.scroll = max(min(m.scroll, most)-1, 0)
 	}
 	return m
 }

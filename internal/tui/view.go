@@ -21,7 +21,7 @@ func (m model) View() string {
 		return "" // the terminal has not said how large it is
 	}
 	if m.width < leastWidth || m.height < leastHeight {
-		return fit(fmt.Sprintf("canaryctl watch needs %dx%d, this is %dx%d", leastWidth, leastHeight, m.width, m.height), m.width, &m.theme.Glyphs)
+		return fit(fmt.Sprintf("canaryctl watch needs %dx%d, has %dx%d", leastWidth, leastHeight, m.width, m.height), m.width, &m.theme.Glyphs)
 	}
 	lines := m.screen()
 	for i := range lines {
@@ -29,6 +29,10 @@ func (m model) View() string {
 	}
 	return strings.Join(lines, "\n")
 }
+
+// below is left free under the last frame: the shell's prompt, and a line that
+// the command has to say, would push what matters most off the top.
+const below = 2
 
 // screen is the lines of the view, at most its height.
 func (m *model) screen() []string {
@@ -41,6 +45,9 @@ func (m *model) screen() []string {
 	situation := watch.SituationOf(&m.snapshot, m.clock())
 	foot := m.foot()
 	p := page{m: m, situation: &situation, left: m.height - len(foot)}
+	if m.gone {
+		p.left -= below
+	}
 	p.head()
 	if m.unfolded {
 		p.detail()

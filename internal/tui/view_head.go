@@ -32,6 +32,9 @@ func (p *page) head() {
 		p.put(line)
 	}
 	p.alarms(roomy)
+	if m.unfolded && !roomy {
+		return // the answers have been read; what is unfolded needs their place
+	}
 	leave := 2 // rows of the table
 	if k.Tone == watch.Bad {
 		leave = 1

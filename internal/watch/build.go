@@ -35,7 +35,7 @@ func Build(s *Seen) Snapshot {
 	snap := Snapshot{
 		At: s.At, Service: s.Service, Release: r.ID(), Candidate: r.Candidate, Outcome: *o, Next: driver.Next(o, r.ID()), Rungs: rungs(s.Plan),
 		Step: stepOf(&r.Ladder), Stage: r.Ladder.Stage, Weight: r.Ladder.Weight, Since: r.Ladder.At, Pending: r.Ladder.Pending,
-		Target: target(s), Source: Source{Name: s.SourceName, Newest: r.Newest, Settle: s.Settle},
+		Target: target(s), Source: Source{Name: s.SourceName, Newest: s.newest(), Settle: s.Settle},
 		Swapped: r.Swapped(), Digest: r.Ladder.Digest, LookErr: s.LookErr,
 		Decider: s.Decider, Served: r.Exposure.Requests, Record: r.Record, Events: s.Events, Notes: s.Notes,
 	}
@@ -49,6 +49,20 @@ func Build(s *Seen) Snapshot {
 	snap.Signals = k.signals(snap.Times)
 	snap.guard(&k)
 	return snap
+}
+
+// newest is the end of the newest window with requests that was seen: by whoever
+// decides, or, as where nobody does, by the view alone.
+func (s *Seen) newest() time.Time {
+	out := s.Result.Release.Newest
+	for _, arm := range [][]release.Window{s.Canary, s.Stable} {
+		for i := range arm {
+			if end := arm[i].End(); arm[i].Total > 0 && end.After(out) {
+				out = end
+			}
+		}
+	}
+	return out
 }
 
 // guard says what the breaker can do under the limits in force.
