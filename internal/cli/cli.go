@@ -9,8 +9,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
-	"os/signal"
 	"strings"
 	"syscall"
 	"unicode"
@@ -29,6 +27,7 @@ type App struct {
 	Scenarios fs.FS // built-in scenarios, *.yaml at the root
 
 	global globalFlags
+	hangup *hangup
 }
 
 // globalFlags are the flags of every command.
@@ -41,12 +40,12 @@ type globalFlags struct {
 }
 
 // Main runs the command line args (without the program's name) and returns
-// the exit code. Ctrl-C and SIGTERM cancel the command's context; a second
-// signal kills.
+// the exit code. Ctrl-C, SIGTERM and SIGHUP cancel the command's context; a
+// second signal kills.
 func Main(args []string, app *App) ExitCode {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	app.hangup = &hangup{}
+	ctx, stop := app.hangup.untilSignal()
 	defer stop()
-	context.AfterFunc(ctx, stop)
 
 	root := newRootCmd(app)
 	root.SetArgs(args)
@@ -62,8 +61,13 @@ func interruption(ctx context.Context) (ExitCode, bool) {
 	if ctx.Err() == nil {
 		return 0, false
 	}
-	if cause := context.Cause(ctx); cause != nil && cause.Error() == syscall.SIGTERM.String()+" signal received" {
-		return ExitTerminated, true
+	if s, ok := context.Cause(ctx).(signalled); ok {
+		switch s.Signal {
+		case syscall.SIGTERM:
+			return ExitTerminated, true
+		case syscall.SIGHUP:
+			return ExitHungUp, true
+		}
 	}
 	return ExitInterrupted, true
 }

@@ -20,6 +20,7 @@ const (
 	ExitSource      ExitCode = 9   // the source could not be read; the weight is untouched
 	ExitExpectation ExitCode = 10  // an expectation was not met (simulate)
 	ExitNoise       ExitCode = 11  // the asked-for threshold lies in the noise, or a step can never be judged (calibrate)
+	ExitHungUp      ExitCode = 129 // SIGHUP: the terminal has gone
 	ExitInterrupted ExitCode = 130 // Ctrl-C
 	ExitTerminated  ExitCode = 143 // SIGTERM
 )

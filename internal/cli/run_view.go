@@ -59,6 +59,9 @@ func (v *runView) over(ctx context.Context, r *running) error {
 	view, leave := context.WithCancel(ctx)
 	defer leave()
 	r.ticked = feed.Poke
+	if v.app.hangup != nil {
+		v.app.hangup.outlive(leave) // the release is not left alone because a terminal was
+	}
 	v.hold()
 	end := make(chan driven, 1)
 	go func() {

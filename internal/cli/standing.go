@@ -76,7 +76,7 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 	if r.Record != nil {
 		s.Rollback = r.Record
 	}
-	if r.Record != nil && r.Record.By == "person" && o.Move == release.RollBackMove {
+	if r.Record != nil && r.Record.By == "person" && o.Move == release.RollBackMove && o.Why == ladder.WhyManual {
 		s.Reason = r.Record.Reason // who it was, and why
 	}
 	if res.Err != nil {

@@ -31,6 +31,8 @@ func (app *App) lines(ctx context.Context, feed tui.Feed) error {
 	for {
 		now, err := feed.Next(ctx)
 		switch {
+		case app.readerGone():
+			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case driver.Damaged(err):
@@ -79,6 +81,8 @@ func (app *App) watchJSON(ctx context.Context) error {
 	for {
 		res, err := l.driver.Peek(ctx)
 		switch {
+		case app.readerGone():
+			return nil
 		case ctx.Err() != nil:
 			return context.Cause(ctx)
 		case err != nil && (last == "" || driver.Damaged(err)):

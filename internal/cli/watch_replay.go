@@ -74,7 +74,7 @@ func (o *watchOptions) journalReel(ctx context.Context, r *feedRun) (*watch.Reel
 
 // replayLines prints a line for each change of a replay: all at once, or at the
 // speed that was asked for.
-func (o *watchOptions) replayLines(ctx context.Context, app *App, film tui.Film) error {
+func (o *watchOptions) replayLines(ctx context.Context, app *App, film *watch.Reel) error {
 	var prev *watch.Snapshot
 	for i := range film.Len() {
 		if i > 0 && o.given("speed") {
@@ -86,7 +86,7 @@ func (o *watchOptions) replayLines(ctx context.Context, app *App, film tui.Film)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
-		now := film.At(i)
+		now := film.Outline(i)
 		if err := app.printLines(watch.Lines(prev, &now)); err != nil {
 			return err
 		}

@@ -125,7 +125,11 @@ func (app *App) colors(out *termenv.Output) termenv.Profile {
 	if app.global.NoColor || app.Getenv("NO_COLOR") != "" {
 		return termenv.Ascii
 	}
-	return out.ColorProfile()
+	profile := out.ColorProfile()
+	if name := app.Getenv("TERM"); profile == termenv.Ascii && (strings.HasPrefix(name, "screen") || strings.HasPrefix(name, "tmux")) {
+		return termenv.ANSI // multiplexers have the first colours, whatever they are called
+	}
+	return profile
 }
 
 // unicodeLocale reports whether the terminal is said to show UTF-8: by the first

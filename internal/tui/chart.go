@@ -21,6 +21,7 @@ const (
 	labelGap       = 7  // columns between times
 	nothingSoFar   = "no data yet"
 	clockTime      = "15:04"
+	secondTime     = "15:04:05"
 	dateTime       = "Jan _2 15:04"
 	labelSpanDates = 24 * time.Hour // from which on times have dates
 )
@@ -446,6 +447,9 @@ func timeLine(times watch.Times, s spread, left int) string {
 		return ""
 	}
 	layout := clockTime
+	if times.Span < time.Minute {
+		layout = secondTime
+	}
 	if times.Span > labelSpanDates/time.Duration(s.points) {
 		layout = dateTime
 	}

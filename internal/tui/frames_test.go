@@ -29,13 +29,23 @@ func liveModel() model {
 	return newModel(context.Background(), o, o.theme())
 }
 
-// pressed is a model after keys.
+// pressed is a model after keys, of which each comes when what the one before
+// has led to could be read.
 func pressed(m model, keys ...string) model {
 	for _, k := range keys {
 		next, _ := m.Update(keyMsg(k))
-		m = next.(model)
+		m = hasRead(next.(model))
 	}
 	return m
+}
+
+// hasRead is a model whose question has stood there long enough.
+func hasRead(m model) model {
+	if m.asking == nil {
+		return m
+	}
+	next, _ := m.Update(readMsg{m.asking})
+	return next.(model)
 }
 
 // keyMsg is a key by its name.

@@ -48,7 +48,7 @@ func newKeyMap(g *Glyphs) keyMap {
 		LastMark: bind("[", "event before", "["), Home: bind("home", "first window", "home", "g"),
 		End: bind("end", "last window", "end", "G"), Faster: bind("+", "faster", "+", "="), Slower: bind("-", "slower", "-"),
 
-		Confirm: bind("enter", "do it", "enter"), Cancel: bind("esc", "leave it", "esc"),
+		Confirm: bind("enter", "does it", "enter"), Cancel: bind("esc", "leaves it", "esc"),
 		Help: bind("?", "all keys", "?"), Suspend: bind("ctrl+z", "to the shell", "ctrl+z"),
 		Quit: bind("q", "quit", "q"), Interrupt: bind("ctrl+c", "interrupt", "ctrl+c"),
 	}

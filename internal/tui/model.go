@@ -157,6 +157,8 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 			m.note, m.tone = msg.text, watch.Plain
 		}
 		return m, m.awaitNote()
+	case readMsg:
+		return m.reads(msg.of), nil
 	case carriedOutMsg:
 		return m.carriedOut(msg), nil
 	case brokenMsg:
@@ -178,7 +180,7 @@ func (m model) take(s watch.Snapshot) model {
 		}
 	}
 	m.snapshot, m.seen, m.failed, m.now = s, true, nil, m.o.Now()
-	return m.settle()
+	return m.settle().lapse()
 }
 
 // settle keeps what is chosen within what there is.
@@ -254,7 +256,7 @@ func (m model) press(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	case m.unfolded && key.Matches(msg, k.Unfold, k.Cancel, k.Later, k.Earlier):
 		return m.fold(msg), nil
 	case key.Matches(msg, k.Pause, k.Approve, k.RollBack):
-		return m.ask(msg), nil
+		return m.ask(msg)
 	case m.o.Film != nil && m.steers(msg):
 		return m.steer(msg)
 	default:
@@ -273,8 +275,7 @@ func (m model) leave(e Ending) (tea.Model, tea.Cmd) {
 // that ends the loop.
 func (m model) interrupt() (tea.Model, tea.Cmd) {
 	if m.o.Driving {
-		m.asking = newQuestion(stopLoop, &m.snapshot)
-		return m, nil
+		return m.asked(newQuestion(stopLoop, &m.snapshot))
 	}
 	return m.leave(Interrupted)
 }
@@ -332,8 +333,7 @@ func (m *model) chosen() *watch.Event {
 // the newest event.
 func (m *model) chosenEvent() int {
 	events := m.snapshot.Events
-	inForce := m.snapshot.Record != nil && (m.snapshot.Weight.IsZero() || m.snapshot.Outcome.Phase != release.Closed)
-	if m.pointed || !inForce {
+	if m.pointed || !m.snapshot.InForce() {
 		return m.event
 	}
 	for i := len(events) - 1; i >= 0; i-- {

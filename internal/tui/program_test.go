@@ -230,7 +230,7 @@ func begin(t *testing.T, o Options) *session {
 
 // settle lets everything happen that happens within a few frames.
 func (s *session) settle() {
-	time.Sleep(100 * time.Millisecond)
+	time.Sleep(readable + 50*time.Millisecond)
 	synctest.Wait()
 }
 
@@ -482,7 +482,8 @@ func TestProgramFinishesWhatWasConfirmed(t *testing.T) {
 				s := begin(t, Options{Feed: feed, Actions: slow{takes: 10 * time.Second, err: c.err, deeds: deeds}})
 				feed.say <- held()
 				s.settle()
-				s.types("r\r")
+				s.types("r")
+				s.types("\r")
 				c.leave(s)
 				s.settle()
 				if s.over() || len(deeds) > 0 {
@@ -511,13 +512,35 @@ func TestProgramFinishesWhatWasConfirmedInTheSameBreath(t *testing.T) {
 		s := begin(t, Options{Feed: feed, Actions: slow{takes: time.Second, deeds: deeds}})
 		feed.say <- held()
 		s.settle()
-		if _, err := io.WriteString(s.keys, "r\rq"); err != nil {
+		s.types("r")
+		if _, err := io.WriteString(s.keys, "\rq"); err != nil {
 			t.Fatal(err)
 		}
 		<-s.done
 		if len(deeds) != 1 || s.ending != Left {
 			t.Errorf("ended as %d, done %d times", s.ending, len(deeds))
 		}
+		s.end()
+	})
+}
+
+// Keys that were typed ahead are no answer to a question that nobody has seen.
+func TestProgramTakesNoAnswerToAQuestionThatWasNotOnTheScreen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		feed, deeds := script{make(chan any)}, make(chan deed, 1)
+		s := begin(t, Options{Feed: feed, Actions: slow{deeds: deeds}})
+		feed.say <- held()
+		s.settle()
+		s.types("r\r")
+		s.sees("Roll back: the weight goes from 5 % to 0 %")
+		if len(deeds) != 0 {
+			t.Error("it was done")
+		}
+		s.types("\r")
+		if len(deeds) != 1 {
+			t.Errorf("the answer was taken %d times", len(deeds))
+		}
+		s.types("q")
 		s.end()
 	})
 }
@@ -574,13 +597,14 @@ func (breaking) Do(Action, *watch.Snapshot, string) (string, error) {
 }
 
 func TestProgramEndsWithAnActionThatPanics(t *testing.T) {
-	for name, keys := range map[string]string{"in the view": "r\r", "when it is left": "r\rq"} {
+	for name, keys := range map[string]string{"in the view": "\r", "when it is left": "\rq"} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				feed := script{make(chan any)}
 				s := begin(t, Options{Feed: feed, Actions: breaking{}})
 				feed.say <- held()
 				s.settle()
+				s.types("r")
 				s.types(keys)
 				s.end()
 				said := strings.HasSuffix(s.term.shows(), "rolling back: it broke off")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/charmbracelet/bubbles/key"
 	"github.com/charmbracelet/bubbles/textinput"
@@ -18,21 +19,49 @@ const stopLoop Action = RollBack + 1
 
 // question is asked once before anything is done.
 type question struct {
+	id     *byte // tells it from others, whatever was typed since
 	action Action
 	shown  watch.Snapshot // that the person decides on
 	reason textinput.Model
+	read   bool // it has stood on the screen long enough to be read
 }
+
+// readable is how long a question must have stood on the screen before it can be
+// answered: keys that were typed ahead are no answer to it.
+const readable = 250 * time.Millisecond
+
+// readMsg says that the question has stood on the screen so long.
+type readMsg struct{ of *question }
+
+// asked shows a question.
+func (m model) asked(q *question) (model, tea.Cmd) {
+	m.asking = q
+	return m, tea.Tick(readable, func(time.Time) tea.Msg { return readMsg{q} })
+}
+
+// reads notes that the question has been there to be read, if it still is.
+func (m model) reads(q *question) model {
+	if m.asking != nil && m.asking.id == q.id {
+		next := *m.asking
+		next.read = true
+		m.asking = &next
+	}
+	return m
+}
+
+// longestReason is how many letters a reason may have.
+const longestReason = 500
 
 func newQuestion(a Action, shown *watch.Snapshot) *question {
 	in := textinput.New()
-	in.Prompt, in.CharLimit = "", 200
+	in.Prompt, in.CharLimit = "", longestReason
 	in.KeyMap.Paste.SetEnabled(false) // it would start a program; a terminal pastes by itself
 	in.Focus()
-	return &question{action: a, shown: *shown, reason: in}
+	return &question{id: new(byte), action: a, shown: *shown, reason: in}
 }
 
 // ask asks about the action of a key.
-func (m model) ask(msg tea.KeyMsg) model {
+func (m model) ask(msg tea.KeyMsg) (model, tea.Cmd) {
 	k := &m.keys
 	action := RollBack
 	switch {
@@ -45,9 +74,23 @@ func (m model) ask(msg tea.KeyMsg) model {
 	}
 	if slices.ContainsFunc(m.doing, func(e *errand) bool { return e.action == action }) {
 		m.note, m.tone = doing[action]+" already: wait for what comes of it", watch.Warning
+		return m, nil
+	}
+	return m.asked(newQuestion(action, &m.snapshot))
+}
+
+// lapse takes a question back whose action has become another one, or none.
+func (m model) lapse() model {
+	q := m.asking
+	if q == nil || q.action == stopLoop {
 		return m
 	}
-	m.asking = newQuestion(action, &m.snapshot)
+	s, was := &m.snapshot, &q.shown
+	same := s.Release == was.Release && s.Outcome.Attempt == was.Outcome.Attempt && (q.action != Approve || s.Step == was.Step)
+	if !s.Can(q.action) || !same {
+		m.asking = nil
+		m.note, m.tone = "nothing was done: the release has moved on meanwhile", watch.Warning
+	}
 	return m
 }
 
@@ -83,6 +126,8 @@ func (m model) answer(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 	case key.Matches(msg, k.Cancel), key.Matches(msg, k.Interrupt) && q.action != stopLoop:
 		m.asking = nil
 		m.note, m.tone = "nothing was done", watch.Plain
+		return m, nil
+	case !q.read && key.Matches(msg, k.Confirm, k.Interrupt):
 		return m, nil
 	case q.action == stopLoop && key.Matches(msg, k.Confirm, k.Interrupt):
 		return m.leave(Interrupted)

@@ -40,7 +40,7 @@ func held() watch.Snapshot {
 		},
 		Next:   "step 3 of 5 when all gates of step 2 have passed",
 		Rungs:  rungsOf(1, 5, 10, 30, 100),
-		Weight: weight(5), Since: noon.Add(-220 * time.Second),
+		Weight: weight(5), Since: noon.Add(-220 * time.Second), Held: 220 * time.Second,
 		Target:  watch.Target{Name: "config API http://127.0.0.1:8080", Weight: weight(5), At: noon},
 		Source:  watch.Source{Name: "prometheus http://127.0.0.1:9090", Newest: noon.Add(-30 * time.Second), Settle: 15 * time.Second},
 		Decider: watch.Decider{At: noon.Add(-20 * time.Second), Who: "alice@build-7"}, Trips: true, Locks: true,

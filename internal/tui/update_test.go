@@ -85,7 +85,7 @@ func handled(s watch.Snapshot) (model, *hand) {
 // press is a model after a key, and what is to be done.
 func press(m model, name string) (model, tea.Cmd) {
 	next, cmd := m.Update(keyMsg(name))
-	return next.(model), cmd
+	return hasRead(next.(model)), cmd
 }
 
 // difference says what a key has changed.
@@ -308,8 +308,8 @@ func TestAReasonIsEdited(t *testing.T) {
 	if len(h.deeds) != 1 || h.deeds[0].reason != "bad sums!" {
 		t.Errorf("done %v", h.deeds)
 	}
-	m = pressed(m, "p", strings.Repeat("x", 500))
-	if n := len(m.asking.reason.Value()); n != 200 {
+	m = pressed(m, "p", strings.Repeat("x", 600))
+	if n := len(m.asking.reason.Value()); n != longestReason {
 		t.Errorf("a reason of %d letters", n)
 	}
 }

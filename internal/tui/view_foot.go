@@ -26,7 +26,13 @@ func (m *model) foot() []string {
 		}
 	}
 	if note != "" {
-		lines = append(lines, m.theme.styleOf(tone).Render(cut(g.signOf(tone)+" "+safe(note), m.width, g)))
+		most := 1
+		if m.height >= 20 {
+			most = 3
+		}
+		for _, line := range wrap(g.signOf(tone)+" "+safe(note), m.width, most, g) {
+			lines = append(lines, m.theme.styleOf(tone).Render(line))
+		}
 	}
 	if m.gone {
 		return lines
@@ -43,15 +49,19 @@ func (m *model) questionLines() []string {
 		lines[i] = th.Warn.Bold(true).Render(lines[i])
 	}
 	if q.wantsReason() {
+		why := "why (or nothing): "
 		value, at := []rune(q.reason.Value()), q.reason.Position()
+		if len(value) >= longestReason {
+			why = "why (no more fits): "
+		}
 		typed := string(value[:at]) + "_" + string(value[at:])
-		room := m.width - len("why (or nothing): ")
+		room := m.width - len(why)
 		if over := ansi.StringWidth(typed) - room; over > 0 {
 			typed = ansi.TruncateLeft(typed, over, "")
 		}
-		lines = append(lines, "why (or nothing): "+typed)
+		lines = append(lines, why+typed)
 	}
-	return append(lines, th.Strong.Render(cut("enter does it, esc leaves it", m.width, g)))
+	return append(lines, th.Strong.Render(cut(keyHelp(m.keys.Confirm)+", "+keyHelp(m.keys.Cancel), m.width, g)))
 }
 
 // shortHelp is the keys that matter most, as far as they fit.

@@ -207,7 +207,7 @@ func (m *model) weightFacts(k *watch.Situation) []fact {
 	if len(o.Verdicts) > 0 {
 		facts = append(facts, fact{"verdict " + o.Verdict.String(), "", 3})
 	}
-	if s.Served > 0 {
+	if s.Served > 0 && s.Step > 0 {
 		facts = append(facts, fact{count(s.Served) + " served in this attempt", "", 5})
 	}
 	return facts
@@ -236,6 +236,8 @@ func (m *model) breakerFact(k *watch.Situation) fact {
 	p := m.snapshot.Outcome.Phase
 	means := ""
 	switch {
+	case p == release.Open && m.snapshot.InForce() && m.snapshot.Record.By == "person":
+		means = " (by hand)"
 	case p == release.Open:
 		means = " (tripped)"
 	case k.Guarded && p == release.HalfOpen:

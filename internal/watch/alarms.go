@@ -25,6 +25,7 @@ func (v *viewer) look() {
 	}
 	v.lookAtView()
 	v.lookAtSource()
+	v.lookAtCanary()
 	if s.Target.Err != "" {
 		v.alarm("TARGET NOT READ: %s", s.Target.Err)
 	}
@@ -47,15 +48,16 @@ func (v *viewer) alarm(format string, args ...any) {
 // lookAtView says how old the view itself is.
 func (v *viewer) lookAtView() {
 	age := v.now.Sub(v.s.At)
-	if v.stale = age > viewAge; !v.stale {
+	switch v.stale = true; {
+	case v.s.LookErr != "":
+		v.alarm("CANNOT LOOK, this is %s old: %s", Clock(age), v.s.LookErr)
+	case age > viewAge:
+		v.alarm("THIS VIEW IS %s OLD: it has not been able to look again", Clock(age))
+	default:
+		v.stale = false
 		return
 	}
 	v.old = true
-	if v.s.LookErr != "" {
-		v.alarm("THIS VIEW IS %s OLD: %s", Clock(age), v.s.LookErr)
-		return
-	}
-	v.alarm("THIS VIEW IS %s OLD: it has not been able to look again", Clock(age))
 }
 
 // lookAtSource says whether figures come.
@@ -73,6 +75,36 @@ func (v *viewer) lookAtSource() {
 		return
 	}
 	v.old, v.blind = true, true
+}
+
+// lookAtCanary says that the canary's figures have ceased while others come.
+func (v *viewer) lookAtCanary() {
+	s := v.s
+	if v.blind || s.Source.Canary.IsZero() || s.Weight.IsZero() || !s.Since.Before(s.Source.Canary) {
+		return
+	}
+	if age := v.now.Sub(s.Source.Canary); age > v.patience()+v.gaps() {
+		v.old, v.silent = true, true
+		v.alarm("NO FIGURES OF THE CANARY: its newest window with requests ended %s ago", Clock(age))
+	}
+}
+
+// gaps is how long the canary may be without a window of its own: a small share
+// of little traffic has requests in few of them. It is three times the mean
+// distance between those that had any.
+func (v *viewer) gaps() time.Duration {
+	served := 0
+	for i := range v.s.Signals {
+		n := 0
+		for _, p := range v.s.Signals[i].Canary {
+			if p.Known {
+				n++
+			}
+		}
+		served = max(served, n)
+	}
+	since := min(max(v.s.Source.Canary.Sub(v.s.Since), 0), Points*v.s.Times.Span)
+	return lateWindows * since / time.Duration(max(served, 1))
 }
 
 // sourceLate reports whether windows have stopped coming although the source
@@ -141,6 +173,12 @@ func (v *viewer) doubt(out *Situation) {
 		out.What = v.traffic()
 		out.Next = "nothing: no step and no rollback until canaryctl run or promote runs again"
 		out.Do = "start canaryctl run again, or r rolls back (asks first)"
+	case v.silent && out.Tone == Good:
+		out.Tone, out.Word = Warning, "NO FIGURES OF THE CANARY"
+		out.Next = "no step without them; the hold stands still"
+		out.Do = "look whether the canary serves; r rolls back (asks first)"
+	case v.s.Target.Err != "" && out.Tone == Good:
+		out.Tone, out.Word = Warning, out.Word+", TARGET LOST"
 	case v.blind && serves && v.s.Stage == ladder.Climbing && !back(v.s.Pending.Move):
 		if v.blinded(out); v.s.Outcome.Why != ladder.WhySourceFailed {
 			out.Why = "no new figures; before that: " + out.Why

@@ -36,7 +36,7 @@ func Build(s *Seen) Snapshot {
 		At: s.At, Service: s.Service, Release: r.ID(), Candidate: r.Candidate, Outcome: *o, Next: driver.Next(o, r.ID()), Rungs: rungs(s.Plan),
 		Step: stepOf(&r.Ladder), Stage: r.Ladder.Stage, Weight: r.Ladder.Weight, Since: r.Ladder.At, Pending: r.Ladder.Pending,
 		Target: target(s), Source: Source{Name: s.SourceName, Newest: s.newest(), Settle: s.Settle},
-		Swapped: r.Swapped(), Digest: r.Ladder.Digest, LookErr: s.LookErr,
+		Held: heldOf(&r.Ladder, s.At), Swapped: r.Swapped(), Digest: r.Ladder.Digest, LookErr: s.LookErr,
 		Decider: s.Decider, Served: r.Exposure.Requests, Record: r.Record, Events: s.Events, Notes: s.Notes,
 	}
 	if err := s.Result.SourceErr; err != nil {
@@ -47,6 +47,7 @@ func Build(s *Seen) Snapshot {
 		at: s.At, plan: s.Plan, outcome: o, since: r.Ladder.At, record: r.Record, config: s.Config, canary: s.Canary, stable: s.Stable,
 	}
 	snap.Signals = k.signals(snap.Times)
+	snap.Source.Canary = newestServed(s.Canary)
 	snap.guard(&k)
 	return snap
 }
@@ -98,6 +99,24 @@ func rungs(p *ladder.Plan) []Rung {
 		out[i] = Rung{Weight: p.Steps[i].Weight, Hold: p.Steps[i].MinHold, Gates: p.Steps[i].Gates}
 	}
 	return out
+}
+
+// heldOf is how long a step has been held by a time, as the ladder counts it.
+func heldOf(st *ladder.State, at time.Time) time.Duration {
+	if st.At.IsZero() {
+		return 0
+	}
+	return max(min(at.Sub(st.At), st.Covered), 0)
+}
+
+// newestServed is the end of the newest window with requests.
+func newestServed(windows []release.Window) time.Time {
+	for i := len(windows) - 1; i >= 0; i-- {
+		if windows[i].Total > 0 {
+			return windows[i].End()
+		}
+	}
+	return time.Time{}
 }
 
 // stepOf is the step that a release stands at, from 1.

@@ -46,7 +46,7 @@ func TestASnapshotIsWhatWasSeen(t *testing.T) {
 		Next:  "complete when all gates of the last step have passed",
 		Rungs: []Rung{{Weight: s.Plan.Steps[0].Weight, Hold: 10 * time.Minute, Gates: s.Plan.Steps[0].Gates}, {Weight: s.Plan.Steps[1].Weight, Hold: 10 * time.Minute, Gates: s.Plan.Steps[1].Gates}},
 		Step:  2, Stage: ladder.Climbing, Weight: pct(5), Since: nine.Add(-5 * time.Minute),
-		Target: Target{Name: "gateway", Weight: pct(5), At: nine}, Source: Source{Name: "prometheus", Newest: nine.Add(-time.Minute), Settle: 15 * time.Second},
+		Target: Target{Name: "gateway", Weight: pct(5), At: nine}, Source: Source{Name: "prometheus", Newest: nine.Add(-time.Minute), Canary: nine.Add(-time.Minute), Settle: 15 * time.Second},
 		Decider: s.Decider, Served: 1421, Record: r.Record, Events: s.Events, Notes: s.Notes, Trips: true, Locks: true,
 		Times: Times{From: nine.Add(-2 * time.Minute).Add(-(Points - 1) * time.Minute), Span: time.Minute},
 	}

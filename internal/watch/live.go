@@ -62,6 +62,7 @@ type Live struct {
 	news  bool         // what the newest look gave has not been shown
 	shown time.Time    // when the newest snapshot was given
 	clock anchor       // of what is left of a hold
+	quiet time.Time    // since when no look has found everything; zero: the newest did
 }
 
 // sighting is what a look gave.
@@ -152,6 +153,9 @@ func versionOf(path string) string {
 // look begins a look. There is one at a time.
 func (l *Live) look(ctx context.Context, now time.Time) {
 	l.begun, l.due = now, false
+	if l.quiet.IsZero() {
+		l.quiet = now
+	}
 	go func() {
 		s := sighting{at: now}
 		defer func() {
@@ -219,6 +223,9 @@ func (l *Live) take(s sighting) {
 	}
 	if l.err, l.news = s.err, true; s.err == nil {
 		l.last, l.plan = &s, s.seen.Plan
+		if res := s.seen.Result; res.SourceErr == nil && res.TargetErr == nil {
+			l.quiet = time.Time{}
+		}
 	}
 }
 
@@ -238,6 +245,9 @@ func (l *Live) show(ctx context.Context, now time.Time) (Snapshot, error) {
 	}
 	s := last.seen
 	res := *s.Result
+	if l.out(now) >= oldest {
+		l.overtake(ctx, &res)
+	}
 	if s.At = now; l.err != nil || l.out(now) > viewAge {
 		s.At = last.at // the view is so old
 	}
@@ -253,6 +263,19 @@ func (l *Live) show(ctx context.Context, now time.Time) (Snapshot, error) {
 		s.Notes = append([]string{"the release is driven from another directory or machine: what happened there is in the journal there"}, s.Notes...)
 	}
 	return Build(&s), nil
+}
+
+// overtake puts what the journal says in the place of an older look while the
+// next one hangs: a rollback that was made meanwhile must not be missing because
+// a target does not answer.
+func (l *Live) overtake(ctx context.Context, res *driver.Result) {
+	if l.tail.head.N <= res.Release.Head.N {
+		return
+	}
+	r, err := driver.Load(ctx, l.o.Dir, l.o.Config.TargetService)
+	if err == nil && r.Head.N > res.Release.Head.N {
+		res.Release, res.Outcome = r, r.Last
+	}
 }
 
 // out is for how long a look has been out.
@@ -274,9 +297,9 @@ func (l *Live) silent(res *driver.Result, now time.Time) {
 	switch out := l.out(now); {
 	case out < oldest:
 	case l.o.Source.busy():
-		res.SourceErr = silence{out}
+		res.SourceErr = silence{now.Sub(l.quiet)}
 	default:
-		res.TargetErr = silence{out}
+		res.TargetErr = silence{now.Sub(l.quiet)}
 	}
 }
 

@@ -49,6 +49,25 @@ func (r *Reel) Span() time.Duration {
 // At returns the snapshot of a frame.
 func (r *Reel) At(i int) Snapshot {
 	f := r.film.At(i)
+	s := r.outline(i, &f)
+	canary, stable := r.film.Windows(i, r.from(&f), mostWindows)
+	s.Times = timesOf(canary, stable, r.Span())
+	k := look{
+		at: f.Now, plan: f.Plan, outcome: &s.Outcome, since: f.State.At, record: s.Record, config: r.config(f.Plan), canary: canary, stable: stable,
+	}
+	s.Signals = k.signals(s.Times)
+	s.guard(&k)
+	return s
+}
+
+// Outline returns the snapshot of a frame without its signals, which are most of
+// the work.
+func (r *Reel) Outline(i int) Snapshot {
+	f := r.film.At(i)
+	return r.outline(i, &f)
+}
+
+func (r *Reel) outline(i int, f *simulate.Frame) Snapshot {
 	out := journal.OutcomeOf(&f.Decision, &f.State)
 	if f.Command != nil {
 		out.Reason = f.Command.Verb.String() + " by " + f.Command.By
@@ -57,19 +76,12 @@ func (r *Reel) At(i int) Snapshot {
 	s := Snapshot{
 		At: f.Now, Replay: r.name, Service: f.Plan.Service, Release: journal.Brief(f.State.Candidate), Candidate: f.State.Candidate, Outcome: out,
 		Rungs: rungs(f.Plan), Step: stepOf(&f.State), Stage: f.State.Stage, Weight: f.Weight, Since: f.State.At, Pending: f.State.Pending,
-		Served: f.Served, Events: r.events[:told],
+		Held: heldOf(&f.State, f.Now), Served: f.Served, Events: r.events[:told],
 	}
 	s.Next = driver.Next(&s.Outcome, s.Release)
 	if told > 0 {
 		s.Record = r.record[told-1]
 	}
-	canary, stable := r.film.Windows(i, r.from(&f), mostWindows)
-	s.Times = timesOf(canary, stable, r.Span())
-	k := look{
-		at: f.Now, plan: f.Plan, outcome: &s.Outcome, since: f.State.At, record: s.Record, config: r.config(f.Plan), canary: canary, stable: stable,
-	}
-	s.Signals = k.signals(s.Times)
-	s.guard(&k)
 	return s
 }
 

@@ -143,7 +143,7 @@ func standingOf(v *journal.Verdict) Standing {
 // tripped marks the signal that the rollback in force rests on.
 func (k *look) tripped(row *Signal) {
 	back := k.outcome.Phase != release.Closed || k.outcome.Stage == ladder.Failed || k.outcome.Stage == ladder.RolledBack
-	if !back || k.record == nil || k.record.Finding == nil || k.record.Signal != row.Signal || row.State == Off {
+	if !back || k.record == nil || k.record.Attempt != k.outcome.Attempt || k.record.Finding == nil || k.record.Signal != row.Signal || row.State == Off {
 		return
 	}
 	f := k.record.Finding

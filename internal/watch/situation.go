@@ -43,7 +43,7 @@ func SituationOf(s *Snapshot, now time.Time) Situation {
 	}
 	v.doubt(&out)
 	out.Alarms, out.Old = v.alarms, v.old
-	out.Guarded = v.trips() && s.Stage == ladder.Climbing && !v.old && !v.unwatched && !s.Decider.Elsewhere && !s.Outcome.Locked &&
+	out.Guarded = v.trips() && s.Target.Err == "" && s.Stage == ladder.Climbing && !v.old && !v.unwatched && !s.Decider.Elsewhere && !s.Outcome.Locked &&
 		s.Outcome.Why != ladder.WhyOtherCandidate
 	if s.Replay != "" {
 		out.Do = "a replay: nothing is moved by it"
@@ -60,6 +60,7 @@ type viewer struct {
 	old       bool // the figures are
 	blind     bool // no figures come
 	stale     bool // the snapshot itself is old
+	silent    bool // the canary has no figures any more
 	unwatched bool // nobody decides, and somebody must
 }
 
@@ -117,7 +118,7 @@ func (v *viewer) starts() bool {
 func (v *viewer) goingBack() Situation {
 	out := Situation{
 		Tone: Bad, Word: "ROLLBACK NOT CONFIRMED", What: v.s.Weight.String() + " may still be on the canary",
-		Why: v.tripped(), Next: "0 % is written again until it is read back",
+		Why: v.tripped(), Next: "0 % is written again at the next look of run or promote, until it is read back",
 		Do: "act now: set the canary's weight to 0 in the gateway by hand, or r writes it once more",
 	}
 	if v.s.Weight.IsZero() {
@@ -128,10 +129,18 @@ func (v *viewer) goingBack() Situation {
 
 // tripped is what the newest rollback rests on.
 func (v *viewer) tripped() string {
-	if r := v.s.Record; r != nil {
-		return r.Reason
+	if v.s.InForce() {
+		return v.s.Record.Reason
 	}
 	return ""
+}
+
+// InForce reports whether the newest rollback is the one that the release stands
+// at: of this attempt, and not of one that a person has cleared.
+func (s *Snapshot) InForce() bool {
+	o := &s.Outcome
+	back := o.Phase != release.Closed || s.Stage == ladder.Failed || s.Stage == ladder.RolledBack || back(s.Pending.Move)
+	return s.Record != nil && s.Record.Attempt == o.Attempt && back && !ahead(s)
 }
 
 // otherCandidate is a release that canary.yaml does not name any more: nothing
@@ -150,7 +159,8 @@ func (v *viewer) drift() Situation {
 	s := v.s
 	out := Situation{Tone: Bad, Word: "MOVED BY SOMEBODY ELSE", What: "the target holds " + s.Target.Weight.String()}
 	if s.Stage == ladder.NotStarted || s.Target.Weight.Same(s.Weight) {
-		out.Next, out.Do = "no release starts from there", s.Next
+		out.Word, out.Why = "CANNOT START", "no release has put it there; one starts from at most "+s.Rungs[0].Weight.String()
+		out.Next, out.Do = "nothing until that is put right", s.Next
 		return out
 	}
 	out.What += ", set was " + s.Weight.String()
@@ -216,8 +226,8 @@ func (v *viewer) badProbes() string {
 func (v *viewer) notStarted() Situation {
 	s, o := v.s, &v.s.Outcome
 	out := Situation{Word: "NOT STARTED", Why: o.Reason, Next: s.Next, Do: s.Next}
-	if !s.Weight.IsZero() && s.Stage == ladder.NotStarted {
-		out.What = s.Weight.String() + " are on the canary, and no release has put them there"
+	if w := s.Exposed(); !w.IsZero() && s.Stage == ladder.NotStarted {
+		out.Tone, out.What = Warning, w.String()+" are on the canary, and no release has put them there"
 	}
 	switch {
 	case v.starts(), o.Move == release.Hold && o.Why == ladder.WhyNone:
@@ -428,6 +438,8 @@ func (v *viewer) guards(text string) string {
 	switch {
 	case v.s.Decider.Elsewhere:
 		return "" // whether anybody does it cannot be seen from here
+	case v.s.Target.Err != "":
+		return "; a rollback may not get through: the target was not read"
 	case !v.trips():
 		return "; no signal can trip the breaker"
 	}
@@ -440,16 +452,21 @@ func (s *Snapshot) Hold() (held, hold time.Duration) {
 		return 0, 0
 	}
 	hold = s.Rungs[s.Step-1].Hold
-	if o := &s.Outcome; o.Phase == release.Closed && (!forward(o.Move) || ahead(s)) {
-		held = time.Duration(o.HeldS) * time.Second
+	if s.Outcome.Phase == release.Closed && !s.justMoved() {
+		held = s.Held
 	}
 	return held, hold
+}
+
+// justMoved reports whether a step forward was made with this very decision.
+func (s *Snapshot) justMoved() bool {
+	return forward(s.Outcome.Move) && s.Pending.Move == release.Hold && !ahead(s)
 }
 
 // Share is what both arms were seen to serve under the weight in force; of
 // nothing, if there is none or it was just set.
 func (s *Snapshot) Share() ladder.Share {
-	if s.Weight.IsZero() || forward(s.Outcome.Move) && !ahead(s) {
+	if s.Weight.IsZero() || s.justMoved() {
 		return ladder.Share{}
 	}
 	return s.Outcome.Share
@@ -474,7 +491,11 @@ func (v *viewer) in(before string) string {
 	case left < time.Second:
 		return " at the next look"
 	}
-	return before + Clock(left) + " (" + v.now.Add(left).UTC().Format("15:04") + ")"
+	form := "15:04"
+	if left >= 24*time.Hour {
+		form = "01-02 15:04"
+	}
+	return before + Clock(left) + " (" + v.now.Add(left).UTC().Format(form) + ")"
 }
 
 // or adds what can be done in any case.
@@ -497,7 +518,7 @@ func (v *viewer) or(do string) string {
 
 // traffic says who is served by what.
 func (v *viewer) traffic() string {
-	switch w := v.s.Weight; {
+	switch w := v.s.Exposed(); {
 	case w.IsZero():
 		return "0 %: nobody is on the canary"
 	case w.Slots == w.Ring:

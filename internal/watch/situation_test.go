@@ -25,7 +25,7 @@ func climber() Snapshot {
 			Move: release.Hold, Why: ladder.WhyTime, Weight: pct(5), Stage: ladder.Climbing, Step: 2, Steps: 3, Attempt: 1, HeldS: 120, HoldS: 600,
 			Verdict: release.Pass, Verdicts: []journal.Verdict{{Verdict: release.Pass, Counts: true}}, Reason: "held 2 minutes of 10 minutes", LeftS: new(int64(480)),
 		},
-		Trips: true, Target: Target{Name: "gateway", Weight: pct(5), At: nine},
+		Held: 2 * time.Minute, Trips: true, Target: Target{Name: "gateway", Weight: pct(5), At: nine},
 		Source:  Source{Name: "prometheus", Newest: nine, Settle: 15 * time.Second},
 		Decider: Decider{At: nine, Who: "ci@build-7"}, Times: Times{Span: time.Minute},
 		Signals: []Signal{{Signal: release.Cost, State: Passing}, {Signal: release.P99, State: Few, Samples: 3, Needed: 40}, {State: Off}},
@@ -36,7 +36,7 @@ func climber() Snapshot {
 func fallen(s *Snapshot) {
 	s.Weight, s.Target.Weight = pct(0), pct(0)
 	s.Outcome.Phase, s.Outcome.Why, s.Outcome.Weight, s.Outcome.Verdicts = release.Open, ladder.WhyCooldown, pct(0), nil
-	s.Record = &journal.Rollback{Reason: "15 of 120 requests handed to a human"}
+	s.Record = &journal.Rollback{Attempt: 1, Reason: "15 of 120 requests handed to a human"}
 }
 
 func TestASituationForEachState(t *testing.T) {

@@ -37,11 +37,12 @@ type Snapshot struct {
 	Source  Source
 	Decider Decider
 
-	Swapped bool   // the candidate was made the stable of the versions document
-	Trips   bool   // a signal can open the breaker at this step
-	Locks   bool   // a bad round of probes locks
-	Digest  string // of the configuration that it runs under
-	LookErr string // why the release could not be looked at since; "": it could
+	Held    time.Duration // at the present step, blind minutes and pauses left out
+	Swapped bool          // the candidate was made the stable of the versions document
+	Trips   bool          // a signal can open the breaker at this step
+	Locks   bool          // a bad round of probes locks
+	Digest  string        // of the configuration that it runs under
+	LookErr string        // why the release could not be looked at since; "": it could
 
 	Served int64             // requests of the canary in the present attempt
 	Record *journal.Rollback // the newest rollback; nil: none
@@ -72,6 +73,7 @@ type Target struct {
 type Source struct {
 	Name   string
 	Newest time.Time // end of the newest window with requests; zero: none yet
+	Canary time.Time // and of the newest one of the canary's
 	Settle time.Duration
 	Err    string // why it could not be read now; "": it was
 }

@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+)
+
+// signalled is why a context ended: a signal of this kind came.
+type signalled struct{ os.Signal }
+
+// Error implements error.
+func (s signalled) Error() string { return s.String() + " signal received" }
+
+// hangup is what happens where the terminal goes away, if a command has taken
+// that over.
+type hangup struct {
+	mu sync.Mutex
+	do func()
+}
+
+// outlive lets the command go on when its terminal goes away, and do something
+// then.
+func (h *hangup) outlive(do func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.do = do
+}
+
+// taken does what a command wants done, and reports whether there is such a
+// command.
+func (h *hangup) taken() bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.do != nil {
+		h.do()
+	}
+	return h.do != nil
+}
+
+// untilSignal returns a context that Ctrl-C, SIGTERM and the going away of the
+// terminal end, so that what is under way can be finished. A second signal
+// kills. What nohup has switched off stays off.
+func (h *hangup) untilSignal() (ctx context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	came, over := make(chan os.Signal, 2), make(chan struct{})
+	signal.Notify(came, os.Interrupt, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(came, syscall.SIGHUP)
+	}
+	go func() {
+		for {
+			select {
+			case s := <-came:
+				if s == syscall.SIGHUP && h.taken() {
+					continue
+				}
+				signal.Stop(came)
+				cancel(signalled{s})
+				return
+			case <-over:
+				return
+			}
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(came)
+		close(over)
+		cancel(nil)
+	}
+}
