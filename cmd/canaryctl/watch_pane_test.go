@@ -51,6 +51,9 @@ func openPane(t *testing.T, cols, rows int, dir string, env ...string) *pane {
 		t.Fatalf("tmux: %v: %s", err, out)
 	}
 	t.Cleanup(func() {
+		if p.command("has-session").Run() != nil {
+			return // the test has ended it
+		}
 		if t.Failed() {
 			t.Logf("the screen at the end:\n%s", p.screen())
 		}

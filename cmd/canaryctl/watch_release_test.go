@@ -139,6 +139,7 @@ func TestAReleaseFromBeginningToLockAsItIsSeen(t *testing.T) {
 	p.keys("p")
 	p.shows("Pause at step 1: the weight stays at 1 %")
 	p.text("lunch, back at 2")
+	p.shows("enter does it")
 	p.keys("Enter")
 	p.shows("PAUSED", "lunch, back at 2", "p resume")
 	if h := s.want(0, "history"); !strings.Contains(h.out, "pause by ") || !strings.Contains(h.out, ": lunch, back at 2") {
@@ -146,6 +147,7 @@ func TestAReleaseFromBeginningToLockAsItIsSeen(t *testing.T) {
 	}
 	p.keys("p")
 	p.shows("Resume at step 1")
+	p.shows("enter does it")
 	p.keys("Enter")
 	p.loses("PAUSED")
 	if h := s.want(0, "history"); !regexp.MustCompile(`resume by [^\n]*: given in canaryctl watch\n`).MatchString(h.out) {
@@ -160,6 +162,7 @@ func TestAReleaseFromBeginningToLockAsItIsSeen(t *testing.T) {
 	p.keys("a")
 	p.shows("Approve step 2 of release ", "100 % follows at the next look")
 	p.text("Ann has looked")
+	p.shows("enter does it")
 	p.keys("Enter")
 	p.shows("approve: ", "Ann has looked")
 	if h := s.want(0, "history"); !regexp.MustCompile(`approve [^\n]*: Ann has looked\n`).MatchString(h.out) {
@@ -206,6 +209,7 @@ func TestRollingBackInTheView(t *testing.T) {
 	p.shows("Roll back: the weight goes from 10 % to 0 % now")
 	p.text("customers wait, 客戶 too")
 	p.shows("customers wait, 客戶 too_")
+	p.shows("enter does it")
 	p.keys("Enter")
 	p.shows("rollback: ", "SAFE, ROLLED BACK, LOCKED")
 	s.wantWeight(0)
@@ -226,7 +230,7 @@ func TestWhatWasConfirmedIsFinishedAfterQ(t *testing.T) {
 	p.enter("canaryctl watch" + tellExit)
 	p.shows("r roll back")
 	p.keys("r")
-	p.shows("esc leaves it")
+	p.shows("enter does it")
 	p.keys("Enter", "q")
 	p.shows("rollback: ")
 	p.exits(0)

@@ -4,7 +4,6 @@ package main
 
 import (
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -70,7 +69,7 @@ func TestInterruptingTheViewOfRunAsksOnce(t *testing.T) {
 			p.shows("nothing was done")
 			s.goesOn()
 			p.keys("C-c")
-			p.shows("End canaryctl run: ")
+			p.shows("End canaryctl run: ", "enter does it")
 			p.keys(yes)
 			p.exits(130)
 			s.wantWeight(0.01)
@@ -87,13 +86,7 @@ func TestTerminatingRunUnderItsView(t *testing.T) {
 			s := newScene(t, heldConfig)
 			s.want(0, "promote")
 			p := s.pane(80, 24)
-			p.enter("sh -c 'echo $$ > pid; exec canaryctl " + command + "'" + tellExit)
-			p.shows("set 1 %")
-			pid, err := strconv.Atoi(strings.TrimSpace(s.read("pid")))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := syscall.Kill(pid, syscall.SIGTERM); err != nil {
+			if err := syscall.Kill(s.view(p, command), syscall.SIGTERM); err != nil {
 				t.Fatal(err)
 			}
 			p.shows("set 1 %")

@@ -61,7 +61,11 @@ func (m *model) questionLines() []string {
 		}
 		lines = append(lines, why+typed)
 	}
-	return append(lines, th.Strong.Render(cut(keyHelp(m.keys.Confirm)+", "+keyHelp(m.keys.Cancel), m.width, g)))
+	keys := keyHelp(m.keys.Cancel)
+	if q.read {
+		keys = keyHelp(m.keys.Confirm) + ", " + keys
+	}
+	return append(lines, th.Strong.Render(cut(keys, m.width, g)))
 }
 
 // shortHelp is the keys that matter most, as far as they fit.
