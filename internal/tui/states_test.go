@@ -278,7 +278,7 @@ var states = []state{
 		s.Outcome.Why, s.Outcome.LeftS, s.Target.Weight, s.Target.By = ladder.WhyDrift, nil, weight(30), "bob"
 		s.Outcome.Reason = "the weight is not what was last read back: somebody else has moved it"
 	})},
-	{"undecided", of(func(s *watch.Snapshot) { s.Decider.At = noon.Add(-12 * time.Minute) })},
+	{"undecided", of(func(s *watch.Snapshot) { s.Decider.At = noon.Add(-220 * time.Second) })},
 	{"stale-view", func() model {
 		m := shown(held())
 		m.now = noon.Add(95 * time.Second)
