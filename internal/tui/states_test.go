@@ -219,7 +219,12 @@ var states = []state{
 		judge(s, release.Error, watch.Unknown, "the source could not be read", ladder.WhySourceFailed)
 		s.Outcome.LeftS = nil
 		s.Source.Err, s.Source.Newest = "dial tcp 127.0.0.1:9090: connect: connection refused", noon.Add(-2*time.Minute)
+		s.Decider.Blind, s.Held = true, 90*time.Second
 		s.Outcome.HeldS = 90
+	})},
+	{"source-lost-here", of(func(s *watch.Snapshot) {
+		judge(s, release.Error, watch.Unknown, "the source could not be read", ladder.WhySourceFailed)
+		s.Outcome.LeftS, s.Source.Err = nil, "dial tcp 10.0.0.9:9090: i/o timeout"
 	})},
 	{"windows-stopped", of(func(s *watch.Snapshot) { s.Source.Newest = noon.Add(-9 * time.Minute) })},
 	{"target-lost", of(func(s *watch.Snapshot) {
@@ -228,7 +233,7 @@ var states = []state{
 	})},
 	{"approval", of(func(s *watch.Snapshot) {
 		s.Outcome.Move, s.Outcome.Why, s.Outcome.HeldS, s.Outcome.LeftS = release.AwaitApproval, ladder.WhyApproval, 660, nil
-		s.Events = s.Events[:2]
+		s.Events, s.Held, s.Since = s.Events[:2], 11*time.Minute, noon.Add(-11*time.Minute)
 		s.Outcome.Reason, s.Next = "step 2 waits for a person's approval", "canaryctl approve --release 3f1c2ab90d11 --step 2"
 	})},
 	{"paused", of(func(s *watch.Snapshot) {
@@ -300,7 +305,11 @@ var states = []state{
 		s.Outcome.Locked, s.Outcome.Why, s.Outcome.LeftS = true, ladder.WhyLocked, nil
 		s.Record.Escalated, s.Record.Locked, s.Outcome.Reason = true, true, "locked until a person clears it"
 		f := release.Finding{Signal: release.Probes, Value: 1.0 / 3, Limit: 1, Count: 1, Of: 3}
-		s.Record.Finding, s.Record.Reason = &f, f.String()
+		s.Record.Finding, s.Record.Reason, s.Record.ReadBack = &f, f.String(), noon.Add(-20*time.Second)
+		s.Events = append(s.Events,
+			watch.Event{At: noon.Add(-90 * time.Second), Line: 21, Kind: "decide", Tone: watch.Warning, Text: "probe to 1 %, step 1 of 5, attempt 1: cooldown of 30 seconds over"},
+			watch.Event{At: noon.Add(-20 * time.Second), Line: 30, Kind: "decide", Tone: watch.Bad, Text: "lock to 0 %, step 1 of 5, attempt 1: " + f.String() + "; locked until a person clears it", Detail: watch.RecordDetail(s.Record)},
+			watch.Event{At: noon.Add(-20 * time.Second), Line: 31, Kind: "write", Text: "0 % read back at 2026-03-03T12:00:10Z"})
 		s.Signals[release.Transfers].State = watch.NotJudged
 		s.Next = `canaryctl resume --clear-lock --reason "..."`
 	})},

@@ -37,7 +37,7 @@ func (p *page) head() {
 	}
 	leave := 2 // rows of the table
 	if k.Tone == watch.Bad {
-		leave = 1
+		leave = 0
 	}
 	if roomy {
 		leave = len(m.snapshot.Signals) + 3
@@ -227,7 +227,8 @@ func (m *model) shareFact() fact {
 		what = "users"
 	}
 	share := fmt.Sprintf("seen %.3g %%", 100*float64(x.Canary)/float64(x.Of()))
-	return fact{share + " of " + count(x.Of()) + " " + what, share + " (" + count(x.Of()) + ")", 4}
+	short := fmt.Sprintf("seen %.2g %% (%s)", 100*float64(x.Canary)/float64(x.Of()), brief(x.Of()))
+	return fact{share + " of " + count(x.Of()) + " " + what, short, 4}
 }
 
 // breakerFact is the breaker's state, and what that means now. Where it cannot
@@ -247,7 +248,8 @@ func (m *model) breakerFact(k *watch.Situation) fact {
 	case !m.snapshot.Weight.IsZero() && m.snapshot.Stage == ladder.Climbing:
 		means = " (not guarding)"
 	}
-	return fact{"breaker " + p.String() + means, p.String(), 2}
+	short := p.String() + strings.NewReplacer(" (", ", ", ")", "").Replace(means)
+	return fact{"breaker " + p.String() + means, short, 2}
 }
 
 // timeline is where a replay stands, with a mark where something happened.

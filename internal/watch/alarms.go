@@ -64,6 +64,11 @@ func (v *viewer) lookAtView() {
 func (v *viewer) lookAtSource() {
 	s := v.s
 	age, late := v.sourceLate()
+	if _, gone := v.undecided(); s.Source.Err != "" && !s.Decider.Blind && !s.Decider.Elsewhere && !gone && !s.Decider.At.IsZero() {
+		v.old = true
+		v.alarm("SOURCE NOT READ FROM HERE, whoever decides had it %s ago: %s", Clock(v.now.Sub(s.Decider.At)), s.Source.Err)
+		return
+	}
 	switch {
 	case s.Source.Err != "" && s.Source.Newest.IsZero():
 		v.alarm("SOURCE LOST, no window has been seen: %s", s.Source.Err)
@@ -171,8 +176,9 @@ func (v *viewer) doubt(out *Situation) {
 			out.Tone = Bad
 		}
 		out.What = v.traffic()
-		out.Next = "nothing: no step and no rollback until canaryctl run or promote runs again"
-		out.Do = "start canaryctl run again, or r rolls back (asks first)"
+		out.Why = "nobody decides any more; before that: " + out.Why
+		out.Next = "no step and no rollback by itself until canaryctl run goes on"
+		out.Do = "r rolls back now, from here (asks first); or start canaryctl run again where it ran"
 	case v.silent && out.Tone == Good:
 		out.Tone, out.Word = Warning, "NO FIGURES OF THE CANARY"
 		out.Next = "no step without them; the hold stands still"

@@ -39,6 +39,7 @@ func Build(s *Seen) Snapshot {
 		Held: heldOf(&r.Ladder, s.At), Swapped: r.Swapped(), Digest: r.Ladder.Digest, LookErr: s.LookErr,
 		Decider: s.Decider, Served: r.Exposure.Requests, Record: r.Record, Events: s.Events, Notes: s.Notes,
 	}
+	snap.Decider.Blind = r.SourceError != ""
 	if err := s.Result.SourceErr; err != nil {
 		snap.Source.Err = reason(err, s.SourceName)
 	}

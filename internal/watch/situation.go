@@ -2,7 +2,6 @@ package watch
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 	"time"
 
@@ -43,7 +42,7 @@ func SituationOf(s *Snapshot, now time.Time) Situation {
 	}
 	v.doubt(&out)
 	out.Alarms, out.Old = v.alarms, v.old
-	out.Guarded = v.trips() && s.Target.Err == "" && s.Stage == ladder.Climbing && !v.old && !v.unwatched && !s.Decider.Elsewhere && !s.Outcome.Locked &&
+	out.Guarded = v.trips() && s.Target.Err == "" && s.Stage == ladder.Climbing && !v.blind && !v.stale && !v.silent && !v.unwatched && !s.Decider.Elsewhere && !s.Outcome.Locked &&
 		s.Outcome.Why != ladder.WhyOtherCandidate
 	if s.Replay != "" {
 		out.Do = "a replay: nothing is moved by it"
@@ -181,7 +180,7 @@ func (v *viewer) complete() Situation {
 func (v *viewer) locked() Situation {
 	out := Situation{
 		Tone: Warning, Word: "SAFE, ROLLED BACK, LOCKED", Why: v.tripped(), Next: "nothing until a person clears the lock",
-		Do: `can wait; canaryctl resume --clear-lock --reason "..." starts it anew when the cause is mended; enter unfolds why`,
+		Do: `can wait; once the cause is mended, canaryctl resume --clear-lock --reason "..." starts it anew at ` + v.s.Rungs[0].Weight.String() + "; enter unfolds why",
 	}
 	if v.s.Stage == ladder.Failed {
 		out.Word = "SAFE, GATE FAILED, LOCKED"
@@ -273,7 +272,7 @@ func (v *viewer) holding(out *Situation) {
 	switch o.Why {
 	case ladder.WhyApproval:
 		out.Tone, out.Word = Warning, "WAITS FOR APPROVAL"
-		out.Next = s.Goal() + " at the next look after a person approves step " + strconv.Itoa(s.Step) + "; until then " + s.Weight.String() + " stays" + v.guards("the breaker guards it")
+		out.Next = s.Goal() + " at the next look after approval; until then " + s.Weight.String() + " stays" + v.guards("the breaker guards it")
 		out.Do = "can wait; a approves, r rolls back (both ask first)"
 	case ladder.WhyMismatch:
 		out.Tone, out.Word, out.Next = Bad, "GATEWAY DOES NOT FOLLOW", "no step until the canary serves what was set"
@@ -282,6 +281,10 @@ func (v *viewer) holding(out *Situation) {
 		out.Tone, out.Word, out.Next = Warning, "CANNOT READ THE TARGET", s.Goal()+" when the target can be read"
 		out.Do = v.or("mend the target")
 	case ladder.WhySourceFailed:
+		if !v.blind {
+			out.Tone, out.Word, out.Next = Warning, "NOT SEEN FROM HERE", "as whoever decides sees it: canaryctl history"
+			return
+		}
 		v.blinded(out)
 	case ladder.WhyFailing:
 		out.Next, out.Do = "no step while it fails; the weight stays", v.or("look into what fails")
@@ -296,7 +299,7 @@ func (v *viewer) holding(out *Situation) {
 func (v *viewer) blinded(out *Situation) {
 	out.Tone, out.Word, out.Next = Bad, "BLIND", "no step until figures come again; the hold stands still, the weight stays"
 	out.What = v.traffic() + ", and the breaker cannot trip"
-	out.Do = "r rolls back without it (asks first), unless it is soon mended: " + v.s.Source.Name
+	out.Do = "within minutes: mend " + v.s.Source.Name + ", or r rolls back, it needs no figures (asks first)"
 }
 
 // latched reports whether a signal has failed that holds the whole attempt.
@@ -413,7 +416,7 @@ func (v *viewer) step() string {
 	when, metric := v.in(" in "), v.gates().Has(ladder.MetricGate)
 	all := ""
 	if metric {
-		all = " if all pass"
+		all = " if all pass, else it holds or rolls back"
 	}
 	all += v.guards("0 % at once if the breaker trips")
 	switch {

@@ -83,8 +83,14 @@ func TestASituationForEachState(t *testing.T) {
 		{
 			name: "the source failed", tone: Bad, word: "BLIND", what: "the breaker cannot trip", next: "no step until figures come again", do: "r rolls back",
 			change: func(s *Snapshot) {
-				s.Outcome.Verdict, s.Outcome.Why, s.Source.Err = release.Error, ladder.WhySourceFailed, "connection refused"
+				s.Outcome.Verdict, s.Outcome.Why, s.Source.Err, s.Decider.Blind = release.Error, ladder.WhySourceFailed, "connection refused", true
 			}, alarms: []string{"SOURCE LOST"},
+		},
+		{
+			name: "the source failed here, and not where it is decided", tone: Warning, word: "NOT SEEN FROM HERE", what: "5 % ", next: "as whoever decides sees it", do: "r rolls back",
+			change: func(s *Snapshot) {
+				s.Outcome.Verdict, s.Outcome.Why, s.Source.Err = release.Error, ladder.WhySourceFailed, "no route to host"
+			}, alarms: []string{"SOURCE NOT READ FROM HERE"},
 		},
 		{
 			name: "paused", tone: Warning, word: "PAUSED", next: "no step until it is resumed", do: "p resumes", noDo: "p pauses",
@@ -241,8 +247,8 @@ func TestNothingIsPromisedThatNobodyKeeps(t *testing.T) {
 	}{
 		{"the view is old", func(s *Snapshot) { s.At = nine }, Warning, "NOT KNOWN NOW", "not known"},
 		{"the view of a rollback is old", func(s *Snapshot) { s.At = nine; s.Pending.Move = release.RollBackMove }, Bad, "NOT KNOWN NOW", "not known"},
-		{"nobody decides", func(s *Snapshot) { s.Decider.At = nine }, Bad, "NOT WATCHED", "nothing"},
-		{"nobody decides, at 0 %", func(s *Snapshot) { fallen(s); s.Decider.At = nine }, Warning, "NOT WATCHED", "nothing"},
+		{"nobody decides", func(s *Snapshot) { s.Decider.At = nine }, Bad, "NOT WATCHED", "no step and no rollback by itself"},
+		{"nobody decides, at 0 %", func(s *Snapshot) { fallen(s); s.Decider.At = nine }, Warning, "NOT WATCHED", "no step and no rollback by itself"},
 		{"nobody writes the rollback", func(s *Snapshot) { s.Pending.Move, s.Decider.At = release.RollBackMove, nine }, Bad, "ROLLBACK NOT CONFIRMED", "nobody writes it again"},
 		{"no figures come", func(s *Snapshot) { s.Source.Newest = nine }, Bad, "BLIND", "no step"},
 		{"no figures come, at 0 %", func(s *Snapshot) { fallen(s); s.Source.Newest = nine }, Warning, "SAFE, ROLLED BACK", "probes"},
@@ -306,8 +312,8 @@ func TestWindowsThatStopComingAreSaid(t *testing.T) {
 		{"of five minutes, as late as they may be", 15*time.Minute + 30*time.Second, func(s *Snapshot) { s.Times.Span = 5 * time.Minute }, ""},
 		{"of five minutes, later", 15*time.Minute + 31*time.Second, func(s *Snapshot) { s.Times.Span = 5 * time.Minute }, "NO NEW WINDOW"},
 		{"there was never one", time.Hour, func(s *Snapshot) { s.Source.Newest = time.Time{} }, ""},
-		{"the source is lost: that is said", time.Hour, func(s *Snapshot) { s.Source.Err = "refused" }, "SOURCE LOST, newest figures 1h old: refused"},
-		{"lost before there was one", time.Hour, func(s *Snapshot) { s.Source.Err, s.Source.Newest = "refused", time.Time{} }, "SOURCE LOST, no window has been seen"},
+		{"the source is lost: that is said", time.Hour, func(s *Snapshot) { s.Source.Err, s.Decider.Blind = "refused", true }, "SOURCE LOST, newest figures 1h old: refused"},
+		{"lost before there was one", time.Hour, func(s *Snapshot) { s.Source.Err, s.Source.Newest, s.Decider.Blind = "refused", time.Time{}, true }, "SOURCE LOST, no window has been seen"},
 	} {
 		alarms, old := alarmsAt(c.after, justSeen(c.after, func(s *Snapshot) { s.Source.Newest = nine; c.set(s) }))
 		if got := strings.Join(alarms, "; "); old != (c.want != "") || !strings.HasPrefix(got, c.want) || len(alarms) > 1 {

@@ -82,6 +82,8 @@ type Source struct {
 type Decider struct {
 	At  time.Time // of the newest decision; zero: nobody has decided yet
 	Who string    // who made it: user@host, or the CI's actor
+	// Blind: it was made without a source that could be read.
+	Blind bool
 	// Elsewhere: it was made on another machine, of which only the changes are
 	// known here, not the holds.
 	Elsewhere bool
