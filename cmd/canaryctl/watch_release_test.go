@@ -257,10 +257,12 @@ func TestTheSourceIsLostAndComesBack(t *testing.T) {
 	}
 	rename("windows.jsonl", "elsewhere.jsonl")
 	begun := time.Now()
-	screen := p.shows("SOURCE LOST, newest figures ", " old: ", "BLIND")
+	p.shows("SOURCE NOT READ FROM HERE, whoever decides had it ", "NOT SEEN FROM HERE")
 	if took := time.Since(begun); took > 5*time.Second && !raceDetector { // two looks, and as many seconds again
 		t.Errorf("it took %s", took)
 	}
+	s.want(9, "promote")
+	screen := p.shows("SOURCE LOST, newest figures ", " old: ", "BLIND")
 	age := regexp.MustCompile(`newest figures (\d+)s old`)
 	first := age.FindString(screen)
 	p.wait("counts the age on", func(screen string) bool { return age.FindString(screen) != first })
