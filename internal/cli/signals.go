@@ -41,8 +41,8 @@ func (h *hangup) taken() bool {
 }
 
 // untilSignal returns a context that Ctrl-C, SIGTERM and the going away of the
-// terminal end, so that what is under way can be finished. A second signal
-// kills. What nohup has switched off stays off.
+// terminal end, so that what is under way can be finished. A second
+// Ctrl-C or SIGTERM kills. What nohup has switched off stays off.
 func (h *hangup) untilSignal() (ctx context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	came, over := make(chan os.Signal, 2), make(chan struct{})
@@ -57,9 +57,9 @@ func (h *hangup) untilSignal() (ctx context.Context, stop func()) {
 				if s == syscall.SIGHUP && h.taken() {
 					continue
 				}
-				signal.Stop(came)
+				signal.Reset(os.Interrupt, syscall.SIGTERM)
 				cancel(signalled{s})
-				return
+				return // a terminal that goes away may say so several times: that is no second signal
 			case <-over:
 				return
 			}
