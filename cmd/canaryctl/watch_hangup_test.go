@@ -36,6 +36,11 @@ func TestRunOutlivesItsTerminal(t *testing.T) {
 	s.want(0, "promote")
 	p := s.pane(80, 24)
 	pid := s.view(p, "run --tui")
+	t.Cleanup(func() {
+		if alive(pid) {
+			syscall.Kill(pid, syscall.SIGKILL) //nolint:errcheck // it may have ended just now
+		}
+	})
 	p.run("kill-server")
 	s.goesOn()
 	if !alive(pid) {

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -57,12 +58,38 @@ func openPane(t *testing.T, cols, rows int, dir string, env ...string) *pane {
 		if t.Failed() {
 			t.Logf("the screen at the end:\n%s", p.screen())
 		}
+		left := p.children()
 		p.run("kill-server")
+		for _, pid := range left { // run --tui outlives its terminal
+			syscall.Kill(pid, syscall.SIGTERM) //nolint:errcheck // it may have ended
+		}
 	})
 	p.run("set", "-g", "status", "off", ";", "set", "-g", "escape-time", "0")
 	p.resize(cols, rows)
 	p.shows("$")
 	return p
+}
+
+// children are the processes that the pane's shell has started and that are
+// still there.
+func (p *pane) children() (out []int) {
+	shell := strings.TrimSpace(p.run("display", "-p", "#{pane_pid}"))
+	stats, err := filepath.Glob("/proc/[0-9]*/stat")
+	if err != nil {
+		p.t.Error(err)
+	}
+	for _, name := range stats {
+		b, err := os.ReadFile(name)
+		if err != nil {
+			continue // it has ended
+		}
+		// pid (name) state ppid ...: the name may have anything in it.
+		rest := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
+		if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(name))); err == nil && len(rest) > 1 && rest[1] == shell {
+			out = append(out, pid)
+		}
+	}
+	return out
 }
 
 func (p *pane) command(args ...string) *exec.Cmd {
