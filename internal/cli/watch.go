@@ -43,7 +43,7 @@ func newWatchCmd(app *App) *cobra.Command {
   0    left with q, the end of a replay in lines, or nobody reads the output any more
   1    nothing can be seen of the release, as with a damaged journal
   2    the command line, the configuration or the input cannot be used
-  130  Ctrl-C; 143 SIGTERM`,
+  130  Ctrl-C; 129 SIGHUP, 143 SIGTERM`,
 		Example: "  canaryctl watch\n" +
 			"  canaryctl watch --plain | tee release.log\n" +
 			"  canaryctl watch --replay scenario-a --speed 600x\n" +

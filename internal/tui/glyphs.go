@@ -12,7 +12,6 @@ type Glyphs struct {
 	Limit                 string
 	Axis, Corner          string
 	Rule                  string // of headings
-	Pause                 string
 	Chosen                string // before the row that keys act on
 	More                  string // instead of what does not fit
 	Dot                   string // between facts of a line
@@ -25,7 +24,7 @@ var Unicode = Glyphs{
 	Pass: "✓", Fail: "✗", Few: "?", None: "∅", Unknown: "!", Would: "~", Off: "-", Idle: "·",
 	Current: "●", Arrow: "›", Full: "█", Empty: "░", Spark: []rune("▁▂▃▄▅▆▇█"),
 	Canary: "●", Stable: "·", Limit: "─", Axis: "│", Corner: "└", Rule: "─",
-	Pause: "‖", Chosen: "▸", More: "…", Dot: "·", Per: "×", Up: "↑", Down: "↓", Left: "←", Right: "→",
+	Chosen: "▸", More: "…", Dot: "·", Per: "×", Up: "↑", Down: "↓", Left: "←", Right: "→",
 }
 
 // ASCII is for those that do not.
@@ -33,5 +32,5 @@ var ASCII = Glyphs{
 	Pass: "+", Fail: "x", Few: "?", None: "0", Unknown: "!", Would: "~", Off: "-", Idle: ".",
 	Current: "*", Arrow: ">", Full: "#", Empty: ".", Spark: []rune("_.-:=+*#"),
 	Canary: "o", Stable: ".", Limit: "-", Axis: "|", Corner: "+", Rule: "-",
-	Pause: "=", Chosen: ">", More: "~", Dot: "|", Per: "x", Up: "up", Down: "down", Left: "left", Right: "right",
+	Chosen: ">", More: "~", Dot: "|", Per: "x", Up: "up", Down: "down", Left: "left", Right: "right",
 }

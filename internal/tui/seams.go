@@ -39,8 +39,8 @@ const (
 // Actions carries out what a person has confirmed, through the same code as the
 // commands.
 type Actions interface {
-	// Do carries an action out on the release, and for an approval the step, of
-	// the snapshot that the person was shown. It returns what came of it in a
-	// line. It goes on when the view ends, and is called by several goroutines.
+	// Do carries an action out on the release as it stands. An approval is for what
+	// the person was shown: that release, attempt, step and configuration, and no
+	// worse verdict. It returns what came of it in a line. It goes on when the view ends, and is called by several goroutines.
 	Do(a Action, shown *watch.Snapshot, reason string) (string, error)
 }

@@ -67,3 +67,14 @@ func TestNobodyIsSaidToBeOnACanaryThatTheTargetHasTrafficOn(t *testing.T) {
 		t.Error(what)
 	}
 }
+
+func TestLinesDoNotSayThatNobodyDecidesWhereThatCannotBeSeen(t *testing.T) {
+	for elsewhere, want := range map[bool]bool{false: true, true: false} {
+		was := climber()
+		now := was
+		now.At, now.Source.Newest, now.Decider.Elsewhere = nine.Add(time.Hour), nine.Add(time.Hour), elsewhere
+		if said := strings.Contains(strings.Join(Lines(&was, &now), "\n"), "nobody has decided"); said != want {
+			t.Errorf("elsewhere %v: said %v", elsewhere, said)
+		}
+	}
+}

@@ -178,5 +178,5 @@ func deserted(s *Snapshot) bool {
 		return false
 	}
 	_, late := (&viewer{s: s, now: s.At}).undecided()
-	return late
+	return late && !s.Decider.Elsewhere // of which nothing is known here
 }
