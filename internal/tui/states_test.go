@@ -261,6 +261,10 @@ var states = []state{
 		s.Outcome.Move, s.Outcome.Why, s.Outcome.Write, s.Outcome.Weight, s.Outcome.LeftS = release.Advance, ladder.WhyPassed, true, weight(10), nil
 		s.Outcome.Reason = "all gates of step 2 passed after 10 minutes"
 	})},
+	{"ready-to-probe", down(func(s *watch.Snapshot) {
+		s.Outcome.Move, s.Outcome.Why, s.Outcome.Write, s.Outcome.Weight, s.Outcome.LeftS = release.Probe, ladder.WhyProbe, true, weight(1), nil
+		s.Outcome.Phase, s.Outcome.Reason = release.HalfOpen, "cooldown of 6 minutes over"
+	})},
 	{"limit-passed", of(func(s *watch.Snapshot) {
 		s.Outcome.Move, s.Outcome.Why, s.Outcome.Write, s.Outcome.Weight, s.Outcome.LeftS = release.RollBackMove, ladder.WhyTrip, true, weight(0), nil
 		s.Outcome.Reason, s.Outcome.Phase, s.Outcome.Verdicts = "4 violations in 5 minutes, limit 3 (1203 requests)", release.Open, nil

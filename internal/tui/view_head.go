@@ -237,6 +237,8 @@ func (m *model) breakerFact(k *watch.Situation) fact {
 	p := m.snapshot.Outcome.Phase
 	means := ""
 	switch {
+	case k.Would && p != release.Closed:
+		means = " (at the next look)"
 	case p == release.Open && m.snapshot.InForce() && m.snapshot.Record.By == "person":
 		means = " (by hand)"
 	case p == release.Open:

@@ -26,6 +26,9 @@ type Situation struct {
 	// Guarded says that somebody decides, on figures of now, over a breaker that
 	// can trip.
 	Guarded bool
+	// Would says that the decision is what the next look of run or promote will
+	// come to: nobody has been asked for it.
+	Would bool
 }
 
 // SituationOf says how a release stands at a time, which may be later than the
@@ -41,7 +44,7 @@ func SituationOf(s *Snapshot, now time.Time) Situation {
 		out.What = v.traffic()
 	}
 	v.doubt(&out)
-	out.Alarms, out.Old = v.alarms, v.old
+	out.Alarms, out.Old, out.Would = v.alarms, v.old, v.ahead()
 	out.Guarded = v.trips() && s.Target.Err == "" && s.Stage == ladder.Climbing && !v.blind && !v.stale && !v.silent && !v.unwatched && !s.Decider.Elsewhere && !s.Outcome.Locked &&
 		s.Outcome.Why != ladder.WhyOtherCandidate
 	if s.Replay != "" {
@@ -84,6 +87,11 @@ func (v *viewer) state() Situation {
 		}
 	case s.Stage == ladder.NotStarted && s.Pending.Move == release.Hold, v.starts():
 		return v.notStarted()
+	case o.Move == release.Probe && v.ahead():
+		return Situation{
+			Tone: Warning, Word: "READY TO PROBE", Next: "probes at " + o.Weight.String() + " of users at the next look of run or promote",
+			Do: "decide now: r keeps it at 0 % (asks first), else " + o.Weight.String() + " of users get it again",
+		}
 	case o.Phase == release.Open:
 		return v.cooling()
 	case o.Phase == release.HalfOpen:
