@@ -13,6 +13,13 @@ const (
 	Cost
 	P99
 	Transfers
+	TTFTP99
+	TTFTSlow
+	ITL
+	StreamAborts
+	ServerErrors
+	Errors
+	KVCache
 	SolveRate
 	Cooldown
 	Probes
@@ -22,7 +29,9 @@ const (
 // are the values below it.
 const Judged = int(SolveRate) + 1
 
-var signalNames = [...]string{"violations", "cost", "p99", "transfers", "solve_rate", "cooldown", "probes"}
+var signalNames = [...]string{"violations", "cost", "p99", "transfers",
+	"ttft_p99", "ttft_slow", "itl", "stream_aborts", "server_errors", "errors", "kv_cache",
+	"solve_rate", "cooldown", "probes"}
 
 // String returns the signal's name in files and output.
 func (s Signal) String() string {
@@ -74,10 +83,13 @@ const (
 // OnFail says what a failing signal does to the release.
 type OnFail uint8
 
-// The two answers to a failing signal.
+// The answers to a failing signal.
 const (
 	// RollBack trips the breaker: weight to 0.
 	RollBack OnFail = iota
 	// HoldStep stops the ladder where it is for the rest of the attempt.
 	HoldStep
+	// Throttle lowers the weight bit by bit as long as the signal fails, and
+	// holds the step meanwhile.
+	Throttle
 )

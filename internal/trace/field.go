@@ -29,17 +29,27 @@ const (
 	FieldCostMean
 	FieldP99
 	FieldSlow
-	numRead // the fields above are read; those below are known by name only
-
-	FieldScene Field = iota - 1
-	FieldSegment
-	FieldPromptVersion
+	FieldScene
 	FieldStatus
 	FieldTTFT
 	FieldITL
-	FieldInputTokens
 	FieldOutputTokens
 	FieldStreamAborted
+	FieldTTFTOf
+	FieldTTFTP99
+	FieldTTFTSlow
+	FieldITLOf
+	FieldStreams
+	FieldAborted
+	FieldStatusOf
+	FieldErrors
+	FieldServerErrors
+	FieldKVCache
+	numRead // the fields above are read; those below are known by name only
+
+	FieldSegment Field = iota - 1
+	FieldPromptVersion
+	FieldInputTokens
 	FieldAttempt
 	FieldRetryAfter
 	FieldToolCalls
@@ -102,10 +112,20 @@ var fieldTable = [numFields]struct {
 	FieldPromptVersion:  {"prompt_version", textValue, Records},
 	FieldStatus:         {"status", textValue, Records},
 	FieldTTFT:           {"ttft_ms", latencyValue, Records},
-	FieldITL:            {"itl_ms", latencyValue, Records},
+	FieldITL:            {"itl_ms", latencyValue, Unknown},
 	FieldInputTokens:    {"input_tokens", countValue, Records},
 	FieldOutputTokens:   {"output_tokens", countValue, Records},
 	FieldStreamAborted:  {"stream_aborted", flagValue, Records},
+	FieldTTFTOf:         {"ttft_of", countValue, Windows},
+	FieldTTFTP99:        {"ttft_p99_ms", latencyValue, Windows},
+	FieldTTFTSlow:       {"ttft_slow", countValue, Windows},
+	FieldITLOf:          {"itl_of", countValue, Windows},
+	FieldStreams:        {"streams", countValue, Windows},
+	FieldAborted:        {"aborted", countValue, Windows},
+	FieldStatusOf:       {"status_of", countValue, Windows},
+	FieldErrors:         {"errors", countValue, Windows},
+	FieldServerErrors:   {"server_errors", countValue, Windows},
+	FieldKVCache:        {"kv_cache", ratioValue, Windows},
 	FieldAttempt:        {"attempt", countValue, Records},
 	FieldRetryAfter:     {"retry_after_ms", latencyValue, Records},
 	FieldToolCalls:      {"tool_calls", textValue, Records},

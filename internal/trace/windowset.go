@@ -24,7 +24,7 @@ type windowSet struct {
 // windowRow is a window and the line it came from.
 type windowRow struct {
 	w     release.Window
-	given uint32 // bit f: the row had a figure for field f
+	given uint64 // bit f: the row had a figure for field f
 	point bool
 	bare  bool // the span is a number without a unit, read as seconds
 	file  string
