@@ -16,6 +16,7 @@ type scriptLoad struct {
 	from, to           time.Duration // around now
 	canary, stable     int           // requests
 	violations, solved int           // of the canary's
+	scene              string        // "": the records name none
 }
 
 // usualLoad is a healthy service, a tenth of it on the canary.
@@ -27,12 +28,16 @@ func usualLoad() scriptLoad {
 // future are there already: a source leaves them out until their time has come.
 func (l scriptLoad) text(now time.Time) string {
 	var b strings.Builder
+	scene := ""
+	if l.scene != "" {
+		scene = fmt.Sprintf(`,"scene":%q`, l.scene)
+	}
 	for at := now.Add(l.from).Truncate(time.Second); at.Before(now.Add(l.to)); at = at.Add(time.Second) {
 		for i := range l.canary {
-			fmt.Fprintf(&b, `{"ts":%q,"arm":"canary","solved":%t,"violation":%t,"transfer":false}`+"\n", at.UTC().Format(time.RFC3339), i < l.solved, i < l.violations)
+			fmt.Fprintf(&b, `{"ts":%q,"arm":"canary","solved":%t,"violation":%t,"transfer":false%s}`+"\n", at.UTC().Format(time.RFC3339), i < l.solved, i < l.violations, scene)
 		}
 		for i := range l.stable {
-			fmt.Fprintf(&b, `{"ts":%q,"arm":"stable","solved":%t,"violation":false,"transfer":false}`+"\n", at.UTC().Format(time.RFC3339), i%10 > 0)
+			fmt.Fprintf(&b, `{"ts":%q,"arm":"stable","solved":%t,"violation":false,"transfer":false%s}`+"\n", at.UTC().Format(time.RFC3339), i%10 > 0, scene)
 		}
 	}
 	return b.String()
@@ -40,7 +45,7 @@ func (l scriptLoad) text(now time.Time) string {
 
 // scriptTraffic is the command of scripts that writes records of the present:
 //
-//	traffic FILE [from=-20s] [to=2m] [canary=4] [stable=36] [violations=0] [solved=4]
+//	traffic FILE [from=-20s] [to=2m] [canary=4] [stable=36] [violations=0] [solved=4] [scene=NAME]
 func scriptTraffic(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) == 0 {
 		ts.Fatalf("usage: traffic FILE [KEY=VALUE...]")
@@ -54,6 +59,8 @@ func scriptTraffic(ts *testscript.TestScript, neg bool, args []string) {
 		switch {
 		case counts[key] != nil:
 			*counts[key], err = strconv.Atoi(value)
+		case key == "scene":
+			l.scene = value
 		case times[key] != nil:
 			*times[key], err = time.ParseDuration(value)
 		default:

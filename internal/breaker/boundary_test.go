@@ -229,6 +229,7 @@ func TestWouldFailDecidesNothing(t *testing.T) {
 	}{
 		{"observe", breaker.Rule{Mode: release.Observe}, true},
 		{"hold", breaker.Rule{OnFail: release.HoldStep}, true},
+		{"throttle", breaker.Rule{OnFail: release.Throttle}, true},
 		{"off", breaker.Rule{Mode: release.Off}, false},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -239,6 +240,7 @@ func TestWouldFailDecidesNothing(t *testing.T) {
 			w := window(0, 400, 0)
 			w.Violations, w.Transfers = 400, 400
 			w.Cost, w.P99MS, w.Known = 9, 9000, w.Known|release.HasCost|release.HasP99
+			w = streamed(w, 400, 400)
 			if ev, ok := breaker.Step(&l, st, &w); ok {
 				t.Fatalf("tripped: %s", say(ev))
 			}

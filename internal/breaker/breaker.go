@@ -133,7 +133,11 @@ func (st *State) enter(p release.Phase, now time.Time) {
 // first that trips. Signals past their limit that may not trip are left in
 // st.Hits.
 func (st *State) fastLayer(l *Limits, w *release.Window) (release.Finding, bool) {
-	for s := release.Violations; s < release.SolveRate; s++ {
+	last := release.Transfers
+	if w.Known&release.StreamingFigures != 0 {
+		last = release.LastStreaming
+	}
+	for s := release.Violations; s <= last; s++ {
 		rule := l.Rules[s]
 		if rule.Mode == release.Off || !st.fastHit(l, w, s) {
 			continue
@@ -163,7 +167,7 @@ func (st *State) fastHit(l *Limits, w *release.Window, s release.Signal) bool {
 	case release.Transfers:
 		return l.CountTrips(s, sum.transfers, sum.transfersOf)
 	}
-	return false
+	return st.streamHit(l, w, s)
 }
 
 // fastFinding returns the figures of a signal that is past its limit.
@@ -182,8 +186,10 @@ func (st *State) fastFinding(l *Limits, w *release.Window, s release.Signal) rel
 			return l.CountFinding(s, sum.slow, sum.slowOf, l.FastSpan)
 		}
 		return release.Finding{Signal: s, Value: w.P99MS, Limit: l.P99MS, Of: w.Total, Span: w.Span}
+	case release.Transfers:
+		return l.CountFinding(s, sum.transfers, sum.transfersOf, l.FastSpan)
 	}
-	return l.CountFinding(s, sum.transfers, sum.transfersOf, l.FastSpan)
+	return st.streamFinding(l, w, s)
 }
 
 // slowLayer judges the solve rate: over the slow span once it holds enough
@@ -231,6 +237,8 @@ func (st *State) extent(f *release.Finding, now time.Time) (first, last time.Tim
 	switch {
 	case f.Signal == release.Violations, f.Signal == release.Transfers, f.Form == release.ByCount:
 		return unixNano(s.at(s.fast.first).T), now
+	case f.Signal.Streaming():
+		return unixNano(s.at(s.flow.sums[f.Signal-release.FirstStreaming].first).T), now
 	case f.Form == release.CumulativeSum:
 		return unixNano(s.cusum.First), unixNano(s.cusum.Last)
 	case f.Signal == release.SolveRate:

@@ -23,6 +23,7 @@ func published() breaker.Limits {
 		MinTransfers: 3, TransferRate: release.MustRatio("0.06"), CostRatio: 2, P99MS: 900,
 		SlowSpan: minutes(25), SolveFloor: release.MustRatio("0.8"), MinSamples: 200,
 		Cooldown: minutes(6), Trials: 5, SuccessRate: release.MustRatio("0.8"), LockOnEscalate: true, MaxRecoveries: 3,
+		Streaming: publishedStreaming,
 	}
 }
 

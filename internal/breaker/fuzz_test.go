@@ -28,11 +28,14 @@ func (r *bytesReader) limits() breaker.Limits {
 	l := published()
 	l.FastSpan, l.SlowSpan = minutes(1+int(r.below(9))), minutes(1+int(r.below(40)))
 	l.LabelLag, l.Cooldown = minutes(int(r.below(30))), minutes(int(r.below(16)))
+	for i := range l.Streaming {
+		l.Streaming[i] = breaker.StreamLimit{Span: minutes(int(r.below(9))), Limit: release.NewRatio(r.below(200), 100), MinOf: r.below(9), MinSum: r.below(4)}
+	}
 	l.MinSamples, l.ProbeMinRequests = r.below(200), r.below(60)
 	l.Trials, l.MaxRecoveries = 1+r.below(6), r.below(4)
 	l.LockOnEscalate = r.below(2) == 0
 	for s := range l.Rules {
-		l.Rules[s] = breaker.Rule{Mode: release.Mode(r.below(4)), OnFail: release.OnFail(r.below(2))}
+		l.Rules[s] = breaker.Rule{Mode: release.Mode(r.below(4)), OnFail: release.OnFail(r.below(3))}
 	}
 	l.SlowSpanMax, l.SolveBaseline = minutes(int(r.below(90))), release.NewRatio(80+r.below(21), 100)
 	l.AgainstStable, l.P99ByCount = r.below(2) == 1, r.below(2) == 1
@@ -43,7 +46,10 @@ func (r *bytesReader) limits() breaker.Limits {
 }
 
 func (r *bytesReader) window(now time.Time) release.Window {
-	w := release.Window{T: now, Span: time.Minute, Arm: release.Canary, Known: release.Figures(r.next())}
+	w := release.Window{T: now, Span: time.Minute, Arm: release.Canary, Known: release.Figures(r.next()) | release.Figures(r.next())<<8}
+	w.TTFTOf, w.ITLOf, w.Streams, w.StatusOf = r.below(90), int64(r.next())<<(r.next()%56), r.below(9), r.below(9)
+	w.TTFTSlow, w.Aborted, w.Errors, w.ServerErrors = r.below(90), r.below(9), r.below(9), r.below(9)
+	w.TTFTP99MS, w.ITLMS, w.KVCache = float64(r.next())*20, float64(r.next())*1e17, float64(r.next())/200
 	w.Total = int64(r.next()) << (r.next() % 32)
 	w.Judged = w.Total * r.below(5) / 4
 	w.Solved = w.Judged * r.below(5) / 4
@@ -103,6 +109,8 @@ func FuzzUnmarshalJSON(f *testing.F) {
 	}
 	f.Add([]byte(`{"phase":"HALF_OPEN","probed":9,"round":{"done":-1,"good":7},"windows":[{"t":1},{"t":1,"judged":-3}]}`))
 	f.Add([]byte(`{"phase":"CLOSED","cusum":{"sum":1e300,"judged":-4,"solved":9,"first":3,"last":1,"folded":7},"windows":[{"t":1,"judged":3,"controlled":3,"control_judged":9,"slow":2}]}`))
+	f.Add([]byte(`{"phase":"CLOSED","hits":512,"windows":[{"t":1,"streaming":{"itl":[9,1],"kv_cache":[5,0]}},{"t":2,"streaming":{"itl":[9223372036854775807,1]}}]}`))
+	f.Add([]byte(`{"phase":"CLOSED","hits":19,"windows":[{"t":1,"streaming":{"itl":[9,1]}},{"t":2,"streaming":{"itl":[9223372036854775807,1]}}]}`))
 	f.Add([]byte(`{"phase":"CLOSED","windows":[{"t":9223372036854775807},{"t":-9223372036854775808}]}`))
 	f.Fuzz(func(t *testing.T, b []byte) {
 		st := new(breaker.State)

@@ -42,6 +42,9 @@ type Limits struct {
 	SlowRate   release.Ratio // p99_slow_rate x p99_slow_ratio_limit
 	MinSlow    int64         // min_slow_count
 
+	// Streaming and infrastructure, from release.FirstStreaming on: metrics.streaming.
+	Streaming [release.Streaming]StreamLimit
+
 	// Slow layer, over (now - LabelLag - SlowSpan, now - LabelLag].
 	SlowSpan      time.Duration // slow_window_min
 	SlowSpanMax   time.Duration // slow_window_max_min: how far back a span reaches that holds fewer than MinSamples; up to SlowSpan it is fixed
@@ -69,7 +72,11 @@ type Limits struct {
 
 // Reach returns how far back these limits look.
 func (l *Limits) Reach() time.Duration {
-	return max(l.FastSpan, l.LabelLag+max(l.SlowSpan, l.SlowSpanMax))
+	reach := max(l.FastSpan, l.LabelLag+max(l.SlowSpan, l.SlowSpanMax))
+	for i := range l.Streaming {
+		reach = max(reach, l.Streaming[i].Span)
+	}
+	return reach
 }
 
 // ViolationsAllowed returns the count of violations that trips over so many

@@ -31,6 +31,7 @@ func drawLimits(t *rapid.T) breaker.Limits {
 		ProbeMinRequests: rapid.SampledFrom([]int64{0, 0, 15, 50}).Draw(t, "pool"),
 		LockOnEscalate:   rapid.Bool().Draw(t, "lock"),
 		MaxRecoveries:    rapid.Int64Range(0, 3).Draw(t, "max"),
+		Streaming:        drawStreaming(t),
 	}
 	return l
 }
@@ -48,6 +49,7 @@ func drawWindow(t *rapid.T, minute int) release.Window {
 			w.Known &^= f
 		}
 	}
+	drawStreams(t, &w)
 	return w
 }
 

@@ -205,6 +205,11 @@ func (r *rescan) closed(w release.Window) (release.Event, bool) {
 			return release.Event{Finding: f, First: r.within(w.T, r.l.FastSpan)[0].T, Last: w.T}, true
 		}
 	}
+	for s := release.FirstStreaming; s <= release.LastStreaming; s++ {
+		if f, hit := r.streaming(w, s); hit {
+			return release.Event{Finding: f, First: r.within(w.T, max(r.l.Streaming[s-release.FirstStreaming].Span, 1))[0].T, Last: w.T}, true
+		}
+	}
 	if r.l.Judge == breaker.CusumJudge {
 		return r.cusum(w)
 	}
@@ -241,6 +246,7 @@ func drawNewFeed(t *rapid.T) []release.Window {
 		w := &ws[i]
 		if quiet {
 			w.Violations, w.Transfers = 0, 0
+			w.Known &^= release.StreamingFigures
 		} else if rapid.IntRange(0, 3).Draw(t, "known_slow") > 0 {
 			w.Known |= release.HasSlow
 			w.Slow = rapid.Int64Range(0, min(w.Total, 2)).Draw(t, "slow")

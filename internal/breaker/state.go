@@ -72,6 +72,7 @@ type spans struct {
 	probed  int64 // HALF_OPEN: samples before it have been read as probes
 	cusum   cusum
 	sums    sums // what the running sums stand for
+	flow    flow // streaming and infrastructure
 }
 
 // sums are the limits that decide which samples a running sum holds.
@@ -97,6 +98,7 @@ func (s *spans) push(w *release.Window) {
 	x.Violations, x.Transfers, x.Slow = w.Violations, w.Transfers, w.Slow
 	x.hasViolations, x.hasTransfers, x.hasSlow = w.Has(release.HasViolations), w.Has(release.HasTransfers), w.Has(release.HasSlow)
 	s.fast.add(x)
+	s.pushFlow(w)
 }
 
 func (s *spans) grow() {
@@ -105,6 +107,14 @@ func (s *spans) grow() {
 		bigger[seq&int64(len(bigger)-1)] = *s.at(seq)
 	}
 	s.ring = bigger
+	if s.flow.ring == nil {
+		return
+	}
+	flow := make([]StreamCounts, len(bigger))
+	for seq := s.lo; seq < s.hi; seq++ {
+		flow[seq&int64(len(flow)-1)] = *s.flowAt(seq)
+	}
+	s.flow.ring = flow
 }
 
 func (c *counts) add(x *sample) {
@@ -154,6 +164,7 @@ func (s *spans) slide(l *Limits, now int64) {
 		s.fast.remove(s.at(s.fast.first))
 		s.fast.first++
 	}
+	s.slideFlow(l, now)
 	matured := now - int64(l.LabelLag)
 	for s.matured < s.hi && s.at(s.matured).T <= matured {
 		s.slow.Add(&s.at(s.matured).SolveCounts)
@@ -168,7 +179,7 @@ func (s *spans) slide(l *Limits, now int64) {
 		s.slow.SolveCounts.remove(&x.SolveCounts)
 		s.slow.first++
 	}
-	keep, needed := max(l.Keep, l.Reach()), min(s.fast.first, s.slow.first)
+	keep, needed := max(l.Keep, l.Reach()), s.neededFlow(min(s.fast.first, s.slow.first))
 	if s.cusum.on {
 		needed = min(needed, s.cusum.next)
 	}
@@ -196,6 +207,7 @@ func (s *spans) resum(l *Limits) {
 	for seq := s.lo; seq < s.hi; seq++ {
 		s.fast.add(s.at(seq))
 	}
+	s.resumFlow()
 }
 
 // drop forgets all samples before t.
@@ -209,15 +221,15 @@ func (s *spans) drop(l *Limits, t int64) {
 
 // stateJSON is the written form of a State.
 type stateJSON struct {
-	Phase      release.Phase `json:"phase"`
-	Locked     bool          `json:"locked"`
-	Since      time.Time     `json:"since,omitzero"`
-	Recoveries int64         `json:"recoveries"`
-	Round      Round         `json:"round"`
-	Hits       uint16        `json:"hits,omitempty"`
-	Probed     int           `json:"probed,omitempty"` // how many of Windows have been read as probes
-	Cusum      *cusumJSON    `json:"cusum,omitempty"`
-	Windows    []sampleJSON  `json:"windows"`
+	Phase      release.Phase     `json:"phase"`
+	Locked     bool              `json:"locked"`
+	Since      time.Time         `json:"since,omitzero"`
+	Recoveries int64             `json:"recoveries"`
+	Round      Round             `json:"round"`
+	Hits       release.SignalSet `json:"hits,omitempty"`
+	Probed     int               `json:"probed,omitempty"` // how many of Windows have been read as probes
+	Cusum      *cusumJSON        `json:"cusum,omitempty"`
+	Windows    []sampleJSON      `json:"windows"`
 }
 
 // cusumJSON is the written form of a cumulative sum that is on.
@@ -230,9 +242,10 @@ type sampleJSON struct {
 	T     int64 `json:"t"`
 	Total int64 `json:"total"`
 	SolveCounts
-	Violations *int64 `json:"violations"`
-	Transfers  *int64 `json:"transfers"`
-	Slow       *int64 `json:"slow,omitempty"`
+	Violations *int64       `json:"violations"`
+	Transfers  *int64       `json:"transfers"`
+	Slow       *int64       `json:"slow,omitempty"`
+	Streaming  StreamCounts `json:"streaming,omitzero"`
 }
 
 // MarshalJSON writes the state with the windows that may still count, oldest
@@ -241,7 +254,7 @@ func (st State) MarshalJSON() ([]byte, error) {
 	s := &st.spans
 	out := stateJSON{
 		Phase: st.Phase, Locked: st.Locked, Since: st.Since, Recoveries: st.Recoveries, Round: st.Round,
-		Hits: uint16(st.Hits), Probed: int(max(s.probed-s.lo, 0)), Windows: []sampleJSON{},
+		Hits: st.Hits, Probed: int(max(s.probed-s.lo, 0)), Windows: []sampleJSON{},
 	}
 	if s.cusum.on {
 		out.Cusum = &cusumJSON{cusumSum: s.cusum.cusumSum, Folded: int(max(s.cusum.next-s.lo, 0))}
@@ -257,6 +270,9 @@ func (st State) MarshalJSON() ([]byte, error) {
 		}
 		if x.hasSlow {
 			j.Slow = &x.Slow
+		}
+		if s.flow.ring != nil {
+			j.Streaming = *s.flowAt(seq)
 		}
 		out.Windows = append(out.Windows, j)
 	}
@@ -274,7 +290,7 @@ func (st *State) UnmarshalJSON(b []byte) error {
 	}
 	*st = State{
 		Phase: in.Phase, Locked: in.Locked, Since: in.Since, Recoveries: in.Recoveries, Round: in.Round,
-		Hits: release.SignalSet(in.Hits),
+		Hits: in.Hits,
 	}
 	s := &st.spans
 	for _, j := range in.Windows {
@@ -293,6 +309,7 @@ func (st *State) UnmarshalJSON(b []byte) error {
 			x.Slow, x.hasSlow = *j.Slow, true
 		}
 		s.hi++
+		s.readFlow(&j.Streaming)
 	}
 	s.probed = int64(min(max(in.Probed, 0), len(in.Windows)))
 	if in.Cusum != nil {

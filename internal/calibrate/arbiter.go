@@ -118,7 +118,13 @@ func (r *Report) raisable(step int, signal release.Signal) bool {
 		return l.slow != nil && l.raised[signal] < maxRaises
 	case release.Cost:
 		return l.costSamples > 0 && l.raised[signal] < maxRaises
+	case release.SolveRate:
+		return r.slowRaisable()
 	}
+	return false
+}
+
+func (r *Report) slowRaisable() bool {
 	return r.Slow.Z != nil && r.Slow.MinSamples != nil && r.Meta.Judge != string(CusumJudge) && r.Slow.Raised < raise*maxRaises
 }
 

@@ -19,7 +19,10 @@ func (m *measurement) latency() {
 	if len(m.requests.Latency) > 0 {
 		m.r.P99 = p99OfRequests(&m.requests)
 	} else {
-		m.r.P99 = p99OfWindows(m.kept)
+		m.r.P99 = p99OfWindows(m.kept, latencyOf)
+	}
+	if ttft := p99OfWindows(m.kept, firstTokenOf); ttft.ValueMS != nil {
+		m.r.TTFT = &TTFT{ValueMS: *ttft.ValueMS, Method: ttft.Method}
 	}
 	p := &m.r.P99
 	p.Exceed = []Exceed{}
@@ -98,27 +101,44 @@ func atRank(sorted []stats.Weighted, rank int64) float64 {
 	return sorted[len(sorted)-1].Value
 }
 
+// ofWindow reads a 99th percentile off a window, and of how many requests it is.
+type ofWindow func(w *release.Window) (ms float64, of int64)
+
+func latencyOf(w *release.Window) (float64, int64) {
+	if !w.Has(release.HasP99) {
+		return 0, 0
+	}
+	return w.P99MS, w.Total
+}
+
+func firstTokenOf(w *release.Window) (float64, int64) {
+	if !w.Has(release.HasTTFT) {
+		return 0, 0
+	}
+	return w.TTFTP99MS, w.TTFTOf
+}
+
 // p99OfWindows makes do with the windows' own. Percentiles of windows cannot be
 // averaged, but their request-weighted median is near the true one where
 // windows have many requests. Where they have few, a window's p99 is its
 // slowest request and the median of those far too low: the level that replaces
 // the half is how often such a window's figure lies below the true percentile.
-func p99OfWindows(kept []release.Window) P99 {
+func p99OfWindows(kept []release.Window, read ofWindow) P99 {
 	var vs []stats.Weighted
 	var requests, few int64
 	level := 0.0
 	for i := range kept {
-		w := &kept[i]
-		if !w.Has(release.HasP99) || w.Total == 0 {
+		ms, of := read(&kept[i])
+		if of <= 0 {
 			continue
 		}
-		vs = append(vs, stats.Weighted{Value: w.P99MS, Weight: w.Total})
-		requests += w.Total
-		if w.Total < enoughForP99 {
-			few += w.Total
-			level += float64(float64(w.Total) * stats.RankLevel(p99, w.Total))
+		vs = append(vs, stats.Weighted{Value: ms, Weight: of})
+		requests += of
+		if of < enoughForP99 {
+			few += of
+			level += float64(float64(of) * stats.RankLevel(p99, of))
 		} else {
-			level += float64(float64(w.Total) * 0.5)
+			level += float64(float64(of) * 0.5)
 		}
 	}
 	if requests == 0 {

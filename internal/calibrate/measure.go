@@ -181,13 +181,16 @@ func newReport(arm release.Arm, own []release.Window, o *Options) *Report {
 }
 
 // digest names what was measured: the same windows, the same digest, whatever
-// files they stood in.
+// files they stood in, and whatever else they say of streaming.
 func digest(windows []release.Window) string {
 	h := sha256.New()
 	for i := range windows {
 		w := &windows[i]
-		fmt.Fprintf(h, "%d %d %s %d %d %d %d %d %d %x %x %x %d\n", w.T.UnixNano(), w.Span, w.Arm, w.Known, w.Total, w.Judged, w.Solved,
+		fmt.Fprintf(h, "%d %d %s %d %d %d %d %d %d %x %x %x %d\n", w.T.UnixNano(), w.Span, w.Arm, w.Known&^release.StreamingFigures, w.Total, w.Judged, w.Solved,
 			w.Violations, w.Transfers, math.Float64bits(w.Cost), math.Float64bits(w.CostMean), math.Float64bits(w.P99MS), w.Slow)
+		if w.Has(release.HasTTFT) {
+			fmt.Fprintf(h, "ttft %d %x\n", w.TTFTOf, math.Float64bits(w.TTFTP99MS))
+		}
 	}
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -209,6 +209,8 @@ func (r *Replay) judged(l *breaker.Limits, s release.Signal) bool {
 		return false
 	}
 	switch s {
+	case release.TTFTP99, release.TTFTSlow, release.ITL, release.StreamAborts, release.ServerErrors, release.Errors, release.KVCache:
+		return false // a baseline thinned to a share says nothing of what an engine does under it
 	case release.Violations:
 		return r.known&release.HasViolations != 0
 	case release.Cost:

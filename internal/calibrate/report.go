@@ -13,6 +13,7 @@ import (
 // exist in the input, or in the world.
 type Report struct {
 	Schema         int                   `json:"schema"`
+	Scene          string                `json:"scene,omitempty"` // whose traffic it is of; "": all
 	Meta           Meta                  `json:"meta"`
 	Arm            string                `json:"arm"`
 	Totals         Totals                `json:"totals"`
@@ -29,6 +30,7 @@ type Report struct {
 	Violations     Rate                  `json:"violations"`
 	Transfers      Rate                  `json:"transfers"`
 	P99            P99                   `json:"p99"`
+	TTFT           *TTFT                 `json:"ttft,omitempty"` // nil: the baseline does not know it
 	Cost           Cost                  `json:"cost"`
 	Steps          []Step                `json:"steps"`
 	Replay         *Replayed             `json:"replay"`           // nil: not replayed
@@ -320,6 +322,12 @@ type P99 struct {
 	SlowMS  *float64  `json:"slow_ms"`
 	// Exceed are counts of slow requests that are too many, by sample size.
 	Exceed []Exceed `json:"exceed_threshold"`
+}
+
+// TTFT is the baseline's 99th percentile of the time to first token.
+type TTFT struct {
+	ValueMS float64 `json:"value_ms"`
+	Method  string  `json:"method"`
 }
 
 // Exceed is the count of slow requests among N that is too many.

@@ -55,6 +55,7 @@ func (r *Report) Settings() []Setting {
 	}
 	r.fastSettings(b)
 	r.slowSettings(b)
+	r.streamSettings(b)
 	for i := range r.limits {
 		r.stepSettings(b, i)
 		r.stepSlowSettings(b, i)
@@ -95,6 +96,15 @@ func (r *Report) fastSettings(b *settings) {
 	}
 	if v := r.Transfers.baseline(); v != nil {
 		b.metric("transfers a request", number(*v), "fast_layer", "baseline_transfer_rate")
+	}
+}
+
+// streamSettings is the one figure of streaming that a baseline supplies: its
+// limits are those of the configuration, since a baseline that is thinned to a
+// share does not show what an engine does under that share.
+func (r *Report) streamSettings(b *settings) {
+	if r.TTFT != nil && r.TTFT.ValueMS > 0 {
+		b.metric(r.TTFT.Method, number(r.TTFT.ValueMS), "streaming", "ttft_p99", "baseline_ms")
 	}
 }
 

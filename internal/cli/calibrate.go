@@ -48,8 +48,11 @@ type calibrateOptions struct {
 	Write         bool
 	Read          readOptions
 
+	scene     string          // whose rows count; "": all
+	together  bool            // those of all scenes, beside each
 	live      time.Duration   // the configuration's slow window
 	tick      time.Duration   // and the length of its live windows
+	ttft      float64         // its limit of ttft_slow, milliseconds
 	top       *breaker.Limits // its limits without any step's own
 	budgeted  bool            // --max-false-trips or --budget was given
 	asked     bool            // --tolerable-drop was given
@@ -58,7 +61,7 @@ type calibrateOptions struct {
 
 func newCalibrateCmd(app *App) *cobra.Command {
 	o := &calibrateOptions{
-		app: app, TolerableDrop: pointsFlag(release.NewRatio(5, 1)),
+		app: app, TolerableDrop: pointsFlag(release.NewRatio(5, 1)), ttft: defaultTTFTLimitMS,
 		Span: namedSpan{spanFlag: spanFlag(calibrate.DefaultSpan)}, FalseTrips: falseTripsFlag{perWeek: 0.1}, Judge: judgeFlag(calibrate.WindowJudge),
 	}
 	cmd := &cobra.Command{
@@ -76,6 +79,9 @@ Steps and spans come from the configuration of -c, from canary.yaml where there 
 A baseline of less than 24 hours or 20 whole windows is refused.
 
 --write puts the values into the configuration, keeping every comment and every other byte, and prints the diff.
+
+Where the configuration has scenes, each is measured by its own rows, then all together, and --write puts each one's
+values into scenes. --scene takes one, also of rows whose scenes are not configured.
 
 EXIT STATUS
   0   measured, and written with --write
@@ -121,6 +127,7 @@ func (o *calibrateOptions) register(f *pflag.FlagSet) {
 	f.BoolVar(&o.AllowShort, "allow-short", false, "measure a baseline that is too short, and say so")
 	f.BoolVar(&o.Write, "write", false, "put the values into the configuration file of -c and print the diff")
 	o.Read.register(f)
+	o.app.registerScene(f)
 }
 
 func runCalibrate(ctx context.Context, o *calibrateOptions) error {
@@ -132,8 +139,18 @@ func runCalibrate(ctx context.Context, o *calibrateOptions) error {
 	if err := o.check(); err != nil {
 		return err
 	}
-	src, plan, err := o.configuration()
+	src, cfgs, err := o.configuration()
 	if err != nil { // before hours of reading, not after
+		return err
+	}
+	if len(cfgs) > 1 {
+		return o.everyScene(ctx, format, src, cfgs)
+	}
+	plan, err := o.of(cfgs[0])
+	if err == nil && o.Write {
+		_, err = o.written(src)
+	}
+	if err != nil {
 		return err
 	}
 	rep, err := o.measure(ctx, plan)
@@ -194,6 +211,9 @@ func (o *calibrateOptions) print(format string, rep *calibrate.Report) error {
 	case "html":
 		return report.CalibrationHTML(out, rep)
 	}
+	if rep.Scene != "" {
+		fmt.Fprintf(out, "scene %s\n\n", rep.Scene) //nolint:errcheck // the next line finds out
+	}
 	return report.Calibration(out, rep, o.app.style())
 }
 
@@ -215,14 +235,13 @@ func (o *calibrateOptions) unjudged(rep *calibrate.Report) error {
 	return silent(ExitNoise)
 }
 
-// configuration returns the plan to calibrate for, and the configuration's
-// bytes where it is to be written.
-func (o *calibrateOptions) configuration() (src []byte, plan *ladder.Plan, err error) {
+// configuration returns what to calibrate for, one of each scene, and the
+// configuration's bytes where it is to be written.
+func (o *calibrateOptions) configuration() (src []byte, cfgs []*config.Config, err error) {
 	name := o.app.global.Config
 	if !o.Write && !o.confGiven {
 		if _, err := os.Stat(name); errors.Is(err, fs.ErrNotExist) {
-			plan, err := o.Steps.plan(publishedPlan())
-			return nil, plan, err
+			return nil, []*config.Config{nil}, nil
 		}
 	}
 	if src, err = readConfigFile(name); err != nil {
@@ -241,12 +260,30 @@ func (o *calibrateOptions) configuration() (src []byte, plan *ladder.Plan, err e
 	if !o.Write && !o.confGiven {
 		o.app.say("steps and spans are those of %s", name)
 	}
-	o.live, o.top = cfg.Slow.SlowWindow, new(cfg.Limits())
+	if len(cfg.Scenes) == 0 && cfg.Scene == "" && !o.Write {
+		return src, []*config.Config{cfg}, nil // a scene that is named is a part of the rows
+	}
+	if cfgs, err = o.app.scenesOf(cfg); err != nil {
+		return nil, nil, err
+	}
+	return src, cfgs, nil
+}
+
+// of takes over what the measurement needs of a configuration, and returns its
+// plan; nil is the published ladder.
+func (o *calibrateOptions) of(cfg *config.Config) (*ladder.Plan, error) {
+	o.scene = o.app.scene
+	if cfg == nil {
+		return o.Steps.plan(publishedPlan())
+	}
+	if cfg.Scene != "" {
+		o.scene = cfg.Scene
+	}
+	o.live, o.top, o.ttft = cfg.Slow.SlowWindow, new(cfg.Limits()), cfg.Streaming.TTFTSlow.LimitMS.Float64()
 	if cfg.Source != nil {
 		o.tick = cfg.Source.Span
 	}
-	plan, err = o.Steps.plan(cfg.Plan())
-	return src, plan, err
+	return o.Steps.plan(cfg.Plan())
 }
 
 // publishedPlan is the ladder with every default.
@@ -270,15 +307,22 @@ func (o *calibrateOptions) measure(ctx context.Context, plan *ladder.Plan) (*cal
 	if err != nil {
 		return nil, err
 	}
-	opt.Distributions = true
-	data, err := o.app.readFeed(ctx, o.Files, opt)
+	opt.Distributions, opt.TTFTLimitMS = true, o.ttft
+	opt.Scene = o.scene
+	data, err := o.app.readScene(ctx, o.Files, opt)
 	if e, ok := errors.AsType[*trace.NoCountsError](err); ok {
 		return nil, o.app.refuse(calibrate.RefuseCountless(e.Error(), e.Hint(), e.Span()))
 	}
 	if err != nil {
 		return nil, err
 	}
+	if o.scene == "" && !o.together {
+		o.app.mixed(data)
+	}
 	rep, err := calibrate.Measure(data.Windows, o.options(data, plan))
+	if rep != nil {
+		rep.Scene = o.scene
+	}
 	if refusal, ok := errors.AsType[*calibrate.Refusal](err); ok {
 		return nil, o.app.refuse(refusal)
 	}
@@ -327,10 +371,20 @@ func (app *App) refuse(r *calibrate.Refusal) error {
 // returns what changed as a unified diff, "" for nothing.
 func (o *calibrateOptions) write(ctx context.Context, src []byte, rep *calibrate.Report) (string, error) {
 	name := o.app.global.Config
-	out, err := putSettings(name, src, rep.Settings())
+	scene, err := o.written(src)
+	if err != nil {
+		return "", err
+	}
+	out, err := putSceneSettings(name, src, scene, rep.Settings())
 	if err != nil || string(out) == string(src) {
 		return "", err
 	}
+	return o.replaced(ctx, src, out)
+}
+
+// replaced writes the configuration and returns what changed.
+func (o *calibrateOptions) replaced(ctx context.Context, src, out []byte) (string, error) {
+	name := o.app.global.Config
 	if err := ctx.Err(); err != nil {
 		return "", err
 	}

@@ -168,7 +168,7 @@ func (s *sharesFlag) Set(text string) error {
 			return fmt.Errorf("%q is no share such as solve_rate=50%%", part)
 		}
 		var signal release.Signal
-		if err := signal.UnmarshalText([]byte(strings.TrimSpace(name))); err != nil || int(signal) >= release.Judged {
+		if err := signal.UnmarshalText([]byte(strings.TrimSpace(name))); err != nil || int(signal) >= release.Judged || signal.Streaming() {
 			return fmt.Errorf("%q is none of violations, cost, p99, transfers and solve_rate", name)
 		}
 		if shares[signal] > 0 {

@@ -18,11 +18,16 @@ import (
 // in the style of the place. Whatever it returns without an error parses
 // without one.
 func putSettings(name string, src []byte, settings []calibrate.Setting) ([]byte, error) {
+	return putSceneSettings(name, src, "", settings)
+}
+
+// putSceneSettings is putSettings for the keys of a scene, "" for canary's.
+func putSceneSettings(name string, src []byte, scene string, settings []calibrate.Setting) ([]byte, error) {
 	was := src
 	for _, s := range settings {
-		out, err := putSetting(name, src, s)
+		out, err := putSetting(name, src, scene, s)
 		if err != nil {
-			if _, first := putSetting(name, was, s); first != nil {
+			if _, first := putSetting(name, was, scene, s); first != nil {
 				err = first // with the line that the user's file has
 			}
 			return nil, err
@@ -48,12 +53,28 @@ func places(s calibrate.Setting) [][]string {
 	return [][]string{append([]string{"canary"}, s.Key...), s.Key}
 }
 
+// scenePlaces is places in a scene, which stands at the top or in canary.
+func scenePlaces(scene string, s calibrate.Setting) [][]string {
+	if scene == "" {
+		return places(s)
+	}
+	path := []string{"scenes", scene}
+	switch {
+	case s.Step > 0:
+		path = append(path, "steps", strconv.Itoa(s.Step-1), "limits")
+	case s.InMetrics:
+		path = append(path, "metrics")
+	}
+	path = append(path, s.Key...)
+	return [][]string{path, append([]string{"canary"}, path...)}
+}
+
 // putSetting sets one value at the first place where the parser looks for it
 // and does not find it twice. What values mean together is judged when all are
 // in.
-func putSetting(name string, src []byte, s calibrate.Setting) ([]byte, error) {
+func putSetting(name string, src []byte, scene string, s calibrate.Setting) ([]byte, error) {
 	var errs []error
-	for _, path := range places(s) {
+	for _, path := range scenePlaces(scene, s) {
 		out, err := splice.Put(src, path, s.Value)
 		if err == nil && !misplaced(name, out) {
 			return out, nil

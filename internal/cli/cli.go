@@ -28,6 +28,8 @@ type App struct {
 
 	global globalFlags
 	hangup *hangup
+	scene  string // --scene of the command; "": all there are
+	about  string // what its conversation begins with: the scene, where there are several
 }
 
 // globalFlags are the flags of every command.
@@ -107,7 +109,7 @@ func (app *App) warn(format string, args ...any) {
 // tell writes a line of the conversation. What would steer the terminal, as
 // file names may, is shown as U+FFFD.
 func (app *App) tell(text string) {
-	fmt.Fprintf(app.Stderr, "canaryctl: %s\n", harmless(text))
+	fmt.Fprintf(app.Stderr, "canaryctl: %s%s\n", app.about, harmless(text))
 }
 
 // harmless shows what would steer the terminal as U+FFFD.

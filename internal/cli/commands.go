@@ -20,6 +20,8 @@ func commands(app *App) []*cobra.Command {
 		newWatchCmd(app),
 		newHistoryCmd(app),
 		newRouteCmd(app),
+		newShadowCmd(app),
+		newDiagnoseCmd(app),
 		newServeCmd(app),
 		newSchemaCmd(app),
 		newWindowsCmd(app),

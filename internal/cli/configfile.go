@@ -11,8 +11,18 @@ import (
 	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
-// loadConfig reads and parses the configuration file of -c.
-func (app *App) loadConfig() (*config.Config, error) { return app.loadConfigFile(app.global.Config) }
+// loadConfig reads and parses the configuration file of -c. Where it has
+// scenes it is the configuration of one of them; see [App.oneOf].
+func (app *App) loadConfig() (*config.Config, error) {
+	cfg, err := app.loadConfigFile(app.global.Config)
+	if err != nil {
+		return nil, err
+	}
+	if cfg, err = app.oneOf(cfg); err != nil {
+		return nil, err
+	}
+	return cfg, nil
+}
 
 // loadConfigFile reads and parses a configuration file. Findings that make it
 // unusable are printed to stderr, all of them, and end the command with exit

@@ -39,31 +39,34 @@ func newHistoryCmd(app *App) *cobra.Command {
 	f := cmd.Flags()
 	f.BoolVar(&o.All, "all", false, "every decision, holds too")
 	f.IntVar(&o.Last, "last", 0, "only the newest `n` lines; 0 is all")
+	app.registerScene(f)
 	cmd.AddCommand(newVerifyCmd(app))
 	return cmd
 }
 
 func newVerifyCmd(app *App) *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check every line, and derive every decision again from its evidence",
 		Long: "verify reads the whole journal: each line's own hash, the hash of the line before, and every decision and command once\n" +
 			"more from the evidence that is stored with it. The first line that is wrong is named, exit code 1. Keep the head that it\n" +
-			"prints elsewhere to prove later that nothing was cut off.",
+			"prints elsewhere to prove later that nothing was cut off." + scenesHelp,
 		Example: "  canaryctl history verify\n" +
 			"  canaryctl history verify -o json | jq -r .head",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return runVerify(cmd.Context(), app) },
 	}
+	app.registerScene(cmd.Flags())
+	return cmd
 }
 
 // stateDir finds the release's directory, for commands that only read it.
-func (app *App) stateDir() (*state.Dir, string, error) {
+func (app *App) stateDir() (*state.Dir, error) {
 	cfg, err := app.loadConfig()
 	if err != nil {
-		return nil, "", err
+		return nil, err
 	}
-	return state.At(cfg.State.Dir, cfg.TargetService), cfg.TargetService, nil
+	return stateAt(cfg), nil
 }
 
 func runHistory(ctx context.Context, app *App, o historyOptions) error {
@@ -74,7 +77,7 @@ func runHistory(ctx context.Context, app *App, o historyOptions) error {
 	if o.Last < 0 {
 		return usage(errors.New("--last is not negative"), "")
 	}
-	dir, _, err := app.stateDir()
+	dir, err := app.stateDir()
 	if err != nil {
 		return err
 	}
@@ -142,6 +145,7 @@ func historyLine(e *journal.Entry, all bool) string {
 // verifyReport is the JSON of history verify.
 type verifyReport struct {
 	Schema int    `json:"schema"`
+	Scene  string `json:"scene,omitempty"`
 	OK     bool   `json:"ok"`
 	Line   int64  `json:"line,omitempty"` // the first that is wrong
 	Error  string `json:"error,omitempty"`
@@ -153,16 +157,22 @@ func runVerify(ctx context.Context, app *App) error {
 	if err != nil {
 		return err
 	}
-	dir, service, err := app.stateDir()
+	cfgs, err := app.loadScenes()
 	if err != nil {
 		return err
 	}
-	v, bad := driver.Verify(ctx, dir, service)
+	return app.eachScene(cfgs, func(x inScene) error { return x.verify(ctx, format) })
+}
+
+// verify proves one journal.
+func (x inScene) verify(ctx context.Context, format string) error {
+	app := x.app
+	v, bad := driver.Verify(ctx, stateAt(x.cfg), x.cfg.ServiceName())
 	if bad != nil && !driver.Damaged(bad) {
 		return failure(bad)
 	}
 	if format == "json" {
-		r := verifyReport{Schema: 1, OK: bad == nil, Verified: v}
+		r := verifyReport{Schema: 1, Scene: x.cfg.Scene, OK: bad == nil, Verified: v}
 		if bad != nil {
 			r.Error, r.Line = bad.Error(), badLine(bad)
 		}

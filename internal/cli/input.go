@@ -22,6 +22,7 @@ type readOptions struct {
 	MaxBad    shareFlag
 	Epoch     string
 	Sum       bool
+	NullOK    bool
 }
 
 // register adds the flags to a command.
@@ -31,12 +32,13 @@ func (o *readOptions) register(f *pflag.FlagSet) {
 	f.Var(&o.InputSpan, "input-span", "`span` of each window where the file has none")
 	f.Var(&o.MaxBad, "max-bad", "largest `share` of unreadable lines, as 0.001 or 0.1%")
 	f.StringVar(&o.Epoch, "epoch", "", "`unit` of times that are numbers: s, ms, us, ns")
+	f.BoolVar(&o.NullOK, "null-status-ok", false, "take a status that is there and null for ok, as where it is an error code")
 	f.BoolVar(&o.Sum, "sum-duplicates", false, "add up windows of the same time and arm, parts of a whole")
 }
 
 // options turns the flags into how to read.
 func (o *readOptions) options() (trace.Options, error) {
-	opt := trace.Options{InputSpan: time.Duration(o.InputSpan), MaxBad: release.Ratio(o.MaxBad), SumDuplicates: o.Sum}
+	opt := trace.Options{InputSpan: time.Duration(o.InputSpan), MaxBad: release.Ratio(o.MaxBad), SumDuplicates: o.Sum, NullStatusOK: o.NullOK}
 	for _, s := range o.Map {
 		m, err := trace.ParseMapping(s)
 		if err != nil {

@@ -32,6 +32,9 @@ type live struct {
 	wide    *watch.Wide   // what the driver reads source through; nil: source itself
 	ci      *ci.CI        // nil: not in a CI
 	driver  *driver.Driver
+	// later keeps what is told to the CI until all scenes are done; nil: there is
+	// no other.
+	later func(code ExitCode, tell func())
 }
 
 // needs says what a command cannot do without.
@@ -45,17 +48,33 @@ type needs struct {
 	all bool
 }
 
-// live wires a command that moves a release.
+// live wires a command that moves one release.
 func (app *App) live(command string, n needs) (*live, error) {
-	stayWithoutReader() // not to be ended between a write and its read-back
-	load := app.loadConfig
-	if command == rollbackCommand {
-		load = app.rollbackConfig
-	}
-	cfg, err := load()
+	cfgs, err := app.liveConfigs(command)
 	if err != nil {
 		return nil, err
 	}
+	cfg := cfgs[0]
+	if len(cfgs) > 1 {
+		if cfg, err = app.loadConfig(); err != nil { // which says that there are several
+			return nil, err
+		}
+	}
+	return app.liveOf(command, cfg, n)
+}
+
+// liveConfigs lists what a command that moves releases acts on.
+func (app *App) liveConfigs(command string) ([]*config.Config, error) {
+	stayWithoutReader() // not to be ended between a write and its read-back
+	if command == rollbackCommand {
+		return app.rollbackConfigs()
+	}
+	return app.loadScenes()
+}
+
+// liveOf is live for a configuration.
+func (app *App) liveOf(command string, cfg *config.Config, n needs) (*live, error) {
+	var err error
 	l := &live{app: app, command: command, cfg: cfg, ci: ci.Detect(app.Getenv)}
 	if l.target, err = app.target(cfg); err != nil {
 		return nil, err
@@ -68,7 +87,7 @@ func (app *App) live(command string, n needs) (*live, error) {
 	o := driver.Options{
 		Config: cfg, Target: l.target, Now: time.Now, Wait: driver.Sleep, Who: l.holder(), Program: version(), Say: app.say,
 	}
-	if l.dir = state.At(cfg.State.Dir, cfg.TargetService); !n.reads {
+	if l.dir = stateAt(cfg); !n.reads {
 		if l.dir, err = app.openState(cfg, command); err != nil {
 			return nil, err
 		}
@@ -99,7 +118,7 @@ const rollbackCommand = "rollback"
 // on in an empty one: it takes the weight to 0, and nobody will find its record
 // where it belongs.
 func (app *App) openState(cfg *config.Config, command string) (*state.Dir, error) {
-	dir, err := state.Open(cfg.State.Dir, cfg.TargetService)
+	dir, err := state.Open(stateIn(cfg, cfg.State.Dir))
 	if err == nil || command != rollbackCommand {
 		return dir, usageIf(err, "state.dir must be a directory that can be written")
 	}
@@ -108,7 +127,7 @@ func (app *App) openState(cfg *config.Config, command string) (*state.Dir, error
 		return nil, usage(err, "state.dir must be a directory that can be written")
 	}
 	app.warn("%v; the record of this rollback is in %s: give rollback again when state.dir can be written", err, aside)
-	return state.Open(aside, cfg.TargetService)
+	return state.Open(stateIn(cfg, aside))
 }
 
 // usageIf is [usage] of an error that may be none.
@@ -130,12 +149,12 @@ func (app *App) target(cfg *config.Config) (target.Target, error) {
 		return nil, usage(fmt.Errorf("%s has no target: there is nowhere to write the weight", app.global.Config), "add target: {file: {path: weights.json}} or another of docs/reference/target.md")
 	}
 	t, err := target.New(cfg.Target, target.Options{
-		Service: cfg.TargetService, Ring: cfg.HashRingSlots, Getenv: app.Getenv, KeepState: cfg.State.InTarget,
+		Service: cfg.ServiceName(), Scene: cfg.Scene, Ring: cfg.HashRingSlots, Getenv: app.Getenv, KeepState: cfg.State.InTarget,
 	})
 	if err != nil {
 		return nil, usage(err, hintOf(err))
 	}
-	return t, nil
+	return turns(cfg, t), nil
 }
 
 // source opens where windows come from.
@@ -143,7 +162,7 @@ func (app *App) source(cfg *config.Config) (source.Source, error) {
 	if cfg.Source == nil {
 		return nil, usage(fmt.Errorf("%s has no source: nothing says how the canary does", app.global.Config), "add source: {prometheus: ...}, {records: ...} or {windows: ...}; see docs/reference/source.md")
 	}
-	s, err := source.New(cfg.Source, source.Options{Getenv: app.Getenv, SlowMS: slowMS(cfg)})
+	s, err := source.New(cfg.Source, source.Options{Getenv: app.Getenv, SlowMS: slowMS(cfg), TTFTLimitMS: cfg.Streaming.TTFTSlow.LimitMS.Float64()})
 	if err != nil {
 		return nil, usage(err, hintOf(err))
 	}

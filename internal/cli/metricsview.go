@@ -15,7 +15,7 @@ import (
 func viewOf(l *live, res *driver.Result, ticks metrics.Durations) metrics.View {
 	r, o := res.Release, &res.Outcome
 	v := metrics.View{
-		Version: version(), Service: l.cfg.TargetService, Release: r.ID(), Attempt: r.Ladder.Attempt, Step: o.Step, Steps: o.Steps,
+		Version: version(), Service: l.cfg.ServiceName(), Release: r.ID(), Attempt: r.Ladder.Attempt, Step: o.Step, Steps: o.Steps,
 		Phase: r.Ladder.Breaker.Phase, Stage: r.Ladder.Stage, Locked: r.Ladder.Locked(), Paused: r.Ladder.Paused,
 		Trips: map[release.Signal]int64{}, Decisions: map[release.Move]int64{}, Rollbacks: r.Counts.Rollbacks,
 		SourceErrors: r.Counts.SourceErr, TargetErrors: r.Counts.TargetErr, NotifyFailures: r.Counts.Undelivered,

@@ -37,7 +37,7 @@ func newPreflightCmd(app *App) *cobra.Command {
 			"writes and locks the state's directory, and sends a test message on every channel. With on_complete: swap it reads the\n" +
 			"two versions and says whether they can be exchanged. It moves no weight and runs no hook.\n" +
 			"With --probe it sends one minimal chat completion to each version and explains what the usual failures mean.\n" +
-			"Exit code 0 if all of it answered, 9 if only the source did not, else 1.",
+			"Exit code 0 if all of it answered, 9 if only the source did not, else 1." + scenesHelp,
 		Example: "  canaryctl preflight\n" +
 			"  canaryctl preflight --probe --no-messages",
 		Args: cobra.NoArgs,
@@ -47,6 +47,7 @@ func newPreflightCmd(app *App) *cobra.Command {
 	f.BoolVar(&o.Probe, "probe", false, "ask each version for one minimal chat completion")
 	f.BoolVar(&o.Quiet, "no-messages", false, "send no test messages")
 	f.DurationVar(&o.Timeout, "timeout", 30*time.Second, "of each check")
+	app.registerScene(f)
 	return cmd
 }
 
@@ -62,6 +63,7 @@ type check struct {
 // preflightReport is preflight's JSON.
 type preflightReport struct {
 	Schema int            `json:"schema"`
+	Scene  string         `json:"scene,omitempty"`
 	OK     bool           `json:"ok"`
 	Checks []check        `json:"checks"`
 	Probes []probe.Result `json:"probes,omitempty"`
@@ -85,11 +87,16 @@ func runPreflight(ctx context.Context, app *App, o preflightOptions) error {
 	if o.Timeout <= 0 {
 		return usage(errors.New("--timeout is above 0"), "")
 	}
-	cfg, err := app.loadConfig()
+	cfgs, err := app.loadScenes()
 	if err != nil {
 		return err
 	}
-	p := &preflight{app: app, cfg: cfg, o: o, r: preflightReport{Schema: 1, OK: true}, sourceOnly: true}
+	return app.eachScene(cfgs, func(x inScene) error { return preflightIn(ctx, x, o, format) })
+}
+
+func preflightIn(ctx context.Context, x inScene, o preflightOptions, format string) error {
+	app, cfg := x.app, x.cfg
+	p := &preflight{app: app, cfg: cfg, o: o, r: preflightReport{Schema: 1, Scene: cfg.Scene, OK: true}, sourceOnly: true}
 	p.configuration()
 	p.target(ctx)
 	p.source(ctx)
@@ -237,7 +244,7 @@ func armsSeen(s source.Source, b source.Batch) (said string, seen bool) {
 
 // state writes and locks the state's directory, and checks the journal's end.
 func (p *preflight) state(ctx context.Context) {
-	dir, err := state.Open(p.cfg.State.Dir, p.cfg.TargetService)
+	dir, err := state.Open(stateIn(p.cfg, p.cfg.State.Dir))
 	if err != nil {
 		p.add("state", "", err)
 		return
@@ -251,7 +258,7 @@ func (p *preflight) state(ctx context.Context) {
 	said := dir.Path() + " can be written and locked"
 	if err == nil {
 		var r *driver.Release
-		if r, err = driver.Load(ctx, dir, p.cfg.TargetService); err == nil && r.Head.N > 0 {
+		if r, err = driver.Load(ctx, dir, p.cfg.ServiceName()); err == nil && r.Head.N > 0 {
 			said += fmt.Sprintf("; a release is at %s, %s", r.Ladder.Weight, r.Ladder.Stage)
 		}
 	}
@@ -273,7 +280,7 @@ func (p *preflight) channels(ctx context.Context) {
 	}
 	now := time.Now().UTC()
 	m := notify.Message{
-		Schema: 1, Key: "preflight/" + now.Format(time.RFC3339Nano), Event: notify.Test, Time: now, Service: p.cfg.TargetService,
+		Schema: 1, Key: "preflight/" + now.Format(time.RFC3339Nano), Event: notify.Test, Time: now, Service: p.cfg.ServiceName(),
 		Reason: "canaryctl preflight: this channel works", Next: "nothing",
 	}
 	for _, c := range channels {
@@ -311,6 +318,9 @@ func (p *preflight) print(out io.Writer, format string) error {
 		return encodeIndented(out, p.r)
 	}
 	var b strings.Builder
+	if p.r.Scene != "" {
+		fmt.Fprintf(&b, "scene %s\n", p.r.Scene)
+	}
 	for _, c := range p.r.Checks {
 		mark := "ok    "
 		switch {

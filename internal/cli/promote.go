@@ -48,7 +48,7 @@ func newPromoteCmd(app *App) *cobra.Command {
 			"step forward, or all the way back to 0. The first one starts the release. It may be run as often as you like, by\n" +
 			"several at once, and from a plain CI: what has been done is not done again. A write counts only when it was read back.\n\n" +
 			"In GitHub Actions and GitLab CI it writes a summary, outputs and an annotation. docs/guides/ci.md has both pipelines.\n\n" +
-			promoteExitStatus,
+			promoteExitStatus + scenesHelp,
 		Example: "  canaryctl promote\n" +
 			"  canaryctl promote --wait --timeout 3h --expect-step 2\n" +
 			"  canaryctl promote --dry-run -o json | jq .decision",
@@ -66,6 +66,7 @@ func newPromoteCmd(app *App) *cobra.Command {
 	f.BoolVar(&o.AllowHold, "allow-hold", false, "a hold is exit code 0, not 3")
 	f.BoolVar(&o.Restart, "restart", false, "give up the unfinished release of another candidate: weight to 0, then start this one")
 	f.StringVar(&o.Reason, "reason", "", "why, for the journal; with --restart")
+	app.registerScene(f)
 	return cmd
 }
 
@@ -79,7 +80,15 @@ func runPromote(ctx context.Context, app *App, o promoteOptions) error {
 	if err := wantRestart(o.Reason, o.Restart); err != nil {
 		return err
 	}
-	l, err := app.live("promote", needs{source: true, all: true, reads: o.DryRun})
+	cfgs, err := app.liveConfigs("promote")
+	if err != nil {
+		return err
+	}
+	return app.eachScene(cfgs, func(x inScene) error { return promoteIn(ctx, x, o) })
+}
+
+func promoteIn(ctx context.Context, x inScene, o promoteOptions) error {
+	l, err := x.live("promote", needs{source: true, all: true, reads: o.DryRun})
 	if err != nil {
 		return err
 	}

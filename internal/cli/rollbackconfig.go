@@ -10,25 +10,63 @@ import (
 	"github.com/canaryctl/canaryctl/internal/journal"
 )
 
-// rollbackConfig is the configuration that a rollback goes by: the file of -c,
-// or, where that cannot be used, what the journal of the only release below the
-// default state directory says that the release runs under. A mistake in an
-// unrelated line must not keep a bad canary up.
-func (app *App) rollbackConfig() (*config.Config, error) {
-	cfg, err := app.loadConfig()
-	if _, statErr := os.Stat(app.global.Config); err == nil || statErr != nil {
-		return cfg, err // a file that is not there may be another release's
+// rollbackConfigs lists the configurations that a rollback goes by: those of
+// the file of -c, or, where that cannot be used, what the journals of the only
+// service below the default state directory say that its releases run under. A
+// mistake in an unrelated line must not keep a bad canary up.
+func (app *App) rollbackConfigs() ([]*config.Config, error) {
+	cfg, err := app.loadConfigFile(app.global.Config)
+	if err == nil {
+		all, sceneErr := app.scenesOf(cfg)
+		if sceneErr != nil {
+			return nil, sceneErr
+		}
+		return all, nil
 	}
-	paths, globErr := filepath.Glob(filepath.Join(".canaryctl", "*", "journal.jsonl"))
-	if globErr != nil || len(paths) != 1 {
+	if _, statErr := os.Stat(app.global.Config); statErr != nil {
+		return nil, err // a file that is not there may be another release's
+	}
+	paths := app.journals()
+	var all []*config.Config
+	for _, path := range paths {
+		cfg, journalErr := journaledConfig(path)
+		if journalErr != nil {
+			return nil, err
+		}
+		all = append(all, cfg)
+	}
+	if len(all) == 0 {
 		return nil, err
 	}
-	cfg, journalErr := journaledConfig(paths[0])
-	if journalErr != nil {
-		return nil, err
+	for _, path := range paths {
+		app.warn("%s cannot be used; rolling back by the configuration that %s holds", app.global.Config, path)
 	}
-	app.warn("%s cannot be used; rolling back by the configuration that %s holds", app.global.Config, paths[0])
-	return cfg, nil
+	return all, nil
+}
+
+// journals lists the journals below the default state directory, of one scene
+// where that was named; none where they are of several services, or of a
+// service and of its scenes.
+func (app *App) journals() []string {
+	services, err := filepath.Glob(filepath.Join(".canaryctl", "*", "journal.jsonl"))
+	scenes, sceneErr := filepath.Glob(filepath.Join(".canaryctl", "*", "scenes", "*", "journal.jsonl"))
+	if err != nil || sceneErr != nil || len(services) > 1 || len(services) == 1 && len(scenes) > 0 {
+		return nil
+	}
+	if len(services) == 1 {
+		return services
+	}
+	var found []string
+	for _, path := range scenes {
+		scene := filepath.Dir(path)
+		if filepath.Dir(scene) != filepath.Dir(filepath.Dir(scenes[0])) {
+			return nil // of another service
+		}
+		if app.scene == "" || app.scene == filepath.Base(scene) {
+			found = append(found, path)
+		}
+	}
+	return found
 }
 
 var errNoConfigLine = errors.New("the journal holds no configuration that can be used")

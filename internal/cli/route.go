@@ -19,8 +19,9 @@ import (
 
 // routeOptions are the flags of route.
 type routeOptions struct {
-	Segment string
-	Vectors bool
+	Segment   string
+	Vectors   bool
+	Anonymous bool
 }
 
 func newRouteCmd(app *App) *cobra.Command {
@@ -30,15 +31,20 @@ func newRouteCmd(app *App) *cobra.Command {
 		Short: "Explain on which version users are, step by step",
 		Long: "route says for each user the slot on the ring, and the version that serves it at each step of the\n" +
 			"configuration. A user of - reads ids from standard input, one a line. --vectors prints test vectors with\n" +
-			"which a gateway in another language proves that it routes the same way; it needs no configuration.",
+			"which a gateway in another language proves that it routes the same way; it needs no configuration.\n\n" +
+			"With --anonymous the ids are those of requests without a user: the request is hashed in the user's place, after what the\n" +
+			"lists say of segments. Such a split is by request: one person may be answered by both versions.",
 		Example: "  canaryctl route C-1001 C-88001\n" +
 			"  canaryctl route C-1001 --segment finance -o json\n" +
+			"  canaryctl route --anonymous 4bf92f3577b34da6a3ce929d0e0e4736\n" +
 			"  canaryctl route --vectors > routing-vectors.json",
 		RunE: func(_ *cobra.Command, users []string) error { return runRoute(app, o, users) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.Segment, "segment", "", "the users' `segment`, as in exclude.segments")
 	f.BoolVar(&o.Vectors, "vectors", false, "print test vectors as JSON")
+	f.BoolVar(&o.Anonymous, "anonymous", false, "the ids are of requests without a user")
+	app.registerScene(f)
 	return cmd
 }
 
@@ -65,7 +71,7 @@ func runRoute(app *App, o routeOptions, users []string) error {
 			return usage(fmt.Errorf("user id %q is not UTF-8", id), "ids are hashed as UTF-8 text; convert them, or look at what the gateway hashes")
 		}
 	}
-	rep := explainRoutes(cfg, users, o.Segment)
+	rep := explainRoutes(cfg, users, o)
 	if format == "json" {
 		return encodeIndented(app.Stdout, rep)
 	}
@@ -73,7 +79,7 @@ func runRoute(app *App, o routeOptions, users []string) error {
 }
 
 func printVectors(app *App, o routeOptions, users []string) error {
-	if len(users) > 0 || o.Segment != "" {
+	if len(users) > 0 || o.Segment != "" || o.Anonymous {
 		return usage(errors.New("--vectors takes neither users nor a segment"), "the vectors are always the same")
 	}
 	if _, err := app.wantOutput("json"); err != nil {
@@ -111,7 +117,9 @@ func expandStdin(users []string, stdin io.Reader) ([]string, error) {
 // routeReport is route's answer.
 type routeReport struct {
 	Schema    int          `json:"schema"`
+	Scene     string       `json:"scene,omitempty"`
 	Dimension string       `json:"traffic_dimension"`
+	Anonymous bool         `json:"anonymous,omitempty"` // users are requests
 	Ring      int64        `json:"ring"`
 	Steps     []routeStep  `json:"steps"`
 	Users     []routedUser `json:"users"`
@@ -140,8 +148,8 @@ type routedStep struct {
 	Why  slot.Why    `json:"why"`
 }
 
-func explainRoutes(cfg *config.Config, users []string, segment string) *routeReport {
-	rep := &routeReport{Schema: 1, Dimension: cfg.TrafficDimension, Ring: cfg.HashRingSlots}
+func explainRoutes(cfg *config.Config, users []string, o routeOptions) *routeReport {
+	rep := &routeReport{Schema: 1, Scene: cfg.Scene, Dimension: cfg.TrafficDimension, Anonymous: o.Anonymous, Ring: cfg.HashRingSlots}
 	for i, s := range cfg.Steps {
 		rep.Steps = append(rep.Steps, routeStep{Step: i + 1, Pct: json.Number(s.Pct.String()), Slots: s.Weight.Slots})
 		rep.weights = append(rep.weights, s.Weight)
@@ -152,8 +160,11 @@ func explainRoutes(cfg *config.Config, users []string, segment string) *routeRep
 		ExcludeSegments: slot.SetOf(cfg.Exclude.Segments...),
 		IncludeUsers:    slot.SetOf(cfg.Include...),
 	}
+	if o.Anonymous { // nobody is on a list
+		r.ExcludeUsers, r.IncludeUsers = nil, nil
+	}
 	for _, user := range users {
-		rep.Users = append(rep.Users, rep.explain(&r, user, segment))
+		rep.Users = append(rep.Users, rep.explain(&r, user, o.Segment))
 	}
 	return rep
 }
@@ -182,17 +193,28 @@ func (rep *routeReport) reason(u routedUser) string {
 	case slot.IncludedUser:
 		return "included by user id: on the canary at every step, at weight 0 not"
 	}
-	if u.From == nil {
-		return fmt.Sprintf("slot %d is above every step's share", u.Slot)
+	text := fmt.Sprintf("slot %d is above every step's share", u.Slot)
+	if u.From != nil {
+		at := rep.Steps[*u.From-1]
+		text = fmt.Sprintf("slot %d is below %d: on the canary from step %d on", u.Slot, at.Slots, at.Step)
 	}
-	at := rep.Steps[*u.From-1]
-	return fmt.Sprintf("slot %d is below %d: on the canary from step %d on", u.Slot, at.Slots, at.Step)
+	switch {
+	case rep.Anonymous:
+		text += "; by this request's hash: the same person's next one may be elsewhere"
+	case u.User == "":
+		text += "; all requests without an id share this slot: hash the request's instead, --anonymous"
+	}
+	return text
 }
 
 // text prints a table, one user a line.
 func (rep *routeReport) text(out io.Writer) error {
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "USER\tSLOT OF %d", rep.Ring)
+	of := "USER"
+	if rep.Anonymous {
+		of = "REQUEST"
+	}
+	fmt.Fprintf(w, "%s\tSLOT OF %d", of, rep.Ring)
 	for _, weight := range rep.weights {
 		fmt.Fprintf(w, "\t%s", weight)
 	}

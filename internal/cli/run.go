@@ -35,7 +35,9 @@ func newRunCmd(app *App) *cobra.Command {
 			"from other terminals. It prints a line for each change; -o json prints a JSON document a line.\n\n" +
 			"With --tui it shows the release as watch does. q closes that view alone and run goes on in lines; Ctrl-C ends run, and is\n" +
 			"asked for once.\n\n" +
-			"With --metrics it answers /metrics in the text format of Prometheus, and /healthz.",
+			"With --metrics it answers /metrics in the text format of Prometheus, and /healthz.\n\n" +
+			"Where the configuration has scenes it drives all of them in one process, each by itself, and ends when every one has\n" +
+			"ended: the exit code is the most severe, in the order 6, 5, 7, 8, 9, 1, 2, 4, 3, 0. --scene drives one.",
 		Example: "  canaryctl run\n" +
 			"  canaryctl run --tui\n" +
 			"  canaryctl run --metrics 127.0.0.1:9464 -o json >> release.jsonl",
@@ -47,6 +49,7 @@ func newRunCmd(app *App) *cobra.Command {
 	f.BoolVar(&o.Restart, "restart", false, "give up the unfinished release of another candidate: weight to 0, then start this one")
 	f.StringVar(&o.Reason, "reason", "", "why, for the journal; with --restart")
 	f.BoolVar(&o.TUI, "tui", false, "show the release in a view, as watch does")
+	app.registerScene(f)
 	o.Looks.register(f)
 	return cmd
 }
@@ -59,6 +62,11 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 	if err := wantRestart(o.Reason, o.Restart); err != nil {
 		return err
 	}
+	if o.TUI && app.scene == "" {
+		if _, err := app.loadConfig(); err != nil { // which refuses several scenes
+			return err
+		}
+	}
 	var v *runView
 	if o.TUI {
 		if v, err = app.runView(format, o.Looks); err != nil {
@@ -67,40 +75,89 @@ func runRun(ctx context.Context, app *App, o runOptions) error {
 		defer v.screen.Close()
 		app = v.under
 	}
-	l, err := app.live("run", needs{source: true, all: true})
+	rs, release, err := app.runnings(format)
+	defer release()
 	if err != nil {
 		return err
 	}
-	if err := l.somethingNew(); err != nil {
-		return err
-	}
-	who := l.holder()
-	who.Since = time.Now().UTC()
-	release, alone, err := l.dir.Driving(who)
-	if err != nil {
-		return failure(err)
-	}
-	if !alone {
-		return &Error{Code: ExitConflict, Err: anotherRuns(l.dir.Runner()), Hint: "look at it with canaryctl status"}
-	}
-	defer release() //nolint:errcheck // the process's end releases it as well
-	if o.Restart {
-		if err := l.restart(ctx, o.Reason); err != nil {
-			return err
-		}
-	}
-	r := &running{l: l, format: format, exporter: metrics.NewExporter(3*max(l.source.Span(), time.Minute), time.Now)}
 	if o.Metrics != "" {
-		stop, err := r.listen(o.Metrics)
+		stop, err := app.listen(o.Metrics, rs)
 		if err != nil {
 			return err
 		}
 		defer stop()
 	}
-	if v != nil {
-		return v.over(ctx, r)
+	if len(rs) > 1 {
+		return app.runScenes(ctx, rs, o)
 	}
-	return r.closed(r.drive(ctx))
+	if err := rs[0].restart(ctx, o); err != nil {
+		return err
+	}
+	if v != nil {
+		return v.over(ctx, rs[0])
+	}
+	return rs[0].closed(rs[0].drive(ctx))
+}
+
+// runnings wires a loop for each scene, or for the service, and makes sure that
+// no other process runs one: nothing starts unless all can.
+func (app *App) runnings(format string) (rs []*running, release func(), err error) {
+	var held []func() error
+	release = func() {
+		for _, r := range held {
+			_ = r() // the process's end releases it as well
+		}
+	}
+	cfgs, err := app.liveConfigs("run")
+	if err != nil {
+		return nil, release, err
+	}
+	stdout, stderr, width := &oneWriter{to: app.Stdout}, &oneWriter{to: app.Stderr}, 0
+	for _, cfg := range cfgs {
+		width = max(width, len(cfg.Scene))
+	}
+	for _, cfg := range cfgs {
+		its := app
+		if len(cfgs) > 1 {
+			its = app.in(cfg.Scene, stdout, stderr)
+		}
+		l, err := its.liveOf("run", cfg, needs{source: true, all: true})
+		if err != nil {
+			return nil, release, err
+		}
+		if err := l.somethingNew(); err != nil {
+			return nil, release, err
+		}
+		let, err := l.alone()
+		if err != nil {
+			return nil, release, err
+		}
+		held = append(held, let)
+		rs = append(rs, &running{l: l, format: format, width: width, exporter: metrics.NewExporter(3*max(l.source.Span(), time.Minute), time.Now)})
+	}
+	return rs, release, nil
+}
+
+// alone makes sure that no other process runs the release's loop.
+func (l *live) alone() (release func() error, err error) {
+	who := l.holder()
+	who.Since = time.Now().UTC()
+	release, alone, err := l.dir.Driving(who)
+	if err != nil {
+		return nil, failure(err)
+	}
+	if !alone {
+		return nil, &Error{Code: ExitConflict, Err: anotherRuns(l.dir.Runner()), Hint: "look at it with canaryctl status"}
+	}
+	return release, nil
+}
+
+// restart gives up another candidate's release, if that was asked for.
+func (r *running) restart(ctx context.Context, o runOptions) error {
+	if !o.Restart {
+		return nil
+	}
+	return r.l.restart(ctx, o.Reason)
 }
 
 // anotherRuns names the one that does.
@@ -111,7 +168,7 @@ func anotherRuns(by state.Holder) error {
 	return fmt.Errorf("another canaryctl run drives this release: %s, process %d, since %s", by.Who, by.PID, by.Since.UTC().Format(time.RFC3339))
 }
 
-// running is a loop under way.
+// running is a loop under way, of one release.
 type running struct {
 	l        *live
 	format   string
@@ -119,6 +176,7 @@ type running struct {
 	last     string  // what was printed last, without figures
 	said     remarks // notes of the last tick that had any
 	ticks    metrics.Durations
+	width    int    // of the longest scene's name
 	ticked   func() // after each tick; nil: nobody wants to know
 }
 
@@ -174,8 +232,12 @@ func (r *running) tick(res *driver.Result, err error) {
 		}
 		return
 	}
-	fmt.Fprintf(r.l.app.Stdout, "%s  %-14s step %d of %d  %s %%  %-9s  %s\n", //nolint:errcheck // a closed pipe must not end a release
-		time.Now().UTC().Format(time.RFC3339), s.Decision, s.Step, s.Steps, percentOf(s.Pct), s.Breaker, s.Reason)
+	scene := ""
+	if s.Scene != "" {
+		scene = fmt.Sprintf("%-*s  ", r.width, s.Scene)
+	}
+	fmt.Fprintf(r.l.app.Stdout, "%s  %s%-14s step %d of %d  %s %%  %-9s  %s\n", //nolint:errcheck // a closed pipe must not end a release
+		time.Now().UTC().Format(time.RFC3339), scene, s.Decision, s.Step, s.Steps, percentOf(s.Pct), s.Breaker, s.Reason)
 	if s.Error != "" {
 		r.l.app.warn("%s", s.Error)
 	}
@@ -198,25 +260,29 @@ func (r *running) notes(notes []string) {
 	}
 }
 
-// listen answers /metrics and /healthz until stop.
-func (r *running) listen(address string) (stop func(), err error) {
+// listen answers /metrics and /healthz for all loops until stop.
+func (app *App) listen(address string, rs []*running) (stop func(), err error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
 		return nil, usage(fmt.Errorf("--metrics: %w", err), "give a free address, such as 127.0.0.1:9464")
 	}
 	mux := http.NewServeMux()
-	mux.Handle("GET /metrics", r.exporter.Handler())
-	mux.Handle("GET /healthz", r.exporter.Health())
-	warn := r.l.app.warn
+	var all metrics.Joint
+	for _, r := range rs {
+		all = append(all, r.exporter)
+	}
+	mux.Handle("GET /metrics", all.Handler())
+	mux.Handle("GET /healthz", all.Health())
+	warn := app.warn
 	server := newHTTPServer(mux, warn, serveLimits)
 	go func() {
 		if err := server.Serve(l); err != nil && !errors.Is(err, http.ErrServerClosed) {
 			warn("metrics: %v", err)
 		}
 	}()
-	r.l.app.say("metrics at http://%s/metrics", l.Addr())
+	app.say("metrics at http://%s/metrics", l.Addr())
 	if at, ok := l.Addr().(*net.TCPAddr); ok && !at.IP.IsLoopback() {
-		r.l.app.warn("--metrics %s answers everybody who can reach it, without a token: let a firewall or a proxy stand before it", address)
+		app.warn("--metrics %s answers everybody who can reach it, without a token: let a firewall or a proxy stand before it", address)
 	}
 	return func() { server.Close() }, nil //nolint:errcheck // nothing is lost with it
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -31,6 +32,7 @@ type simulateOptions struct {
 	Read    readOptions
 	given   func(flag string) bool // whether the command line has it
 	format  string
+	scenes  *sceneReports // where the scenes of a run are gathered; nil: it has none
 }
 
 func newSimulateCmd(app *App) *cobra.Command {
@@ -48,6 +50,9 @@ both shares are printed; --thin draws them down to the ladder's share instead.
 The journal of a live release is replayed call by call: the events are those of the release. With -c or --against
 its windows are a recorded feed instead, and each candidate in it is a run.
 
+A storm is a scenario about clients of an upstream that answers 429, with and without the policies that guard
+against it; it has no release and needs no canary.yaml.
+
 EXIT STATUS
   0   replayed, and every expectation was met
   2   the command line, the configuration or the input cannot be used
@@ -56,6 +61,7 @@ EXIT STATUS
   canaryctl simulate --list
   canaryctl simulate incident-0217 -o json
   canaryctl simulate healthy-week --runs 200
+  canaryctl simulate storm-429
   canaryctl simulate -c canary.yaml stable.jsonl.gz canary.jsonl.gz
   canaryctl simulate -c canary.yaml --against stricter.yaml last-week.csv
   canaryctl simulate .canaryctl/order-service/journal.jsonl
@@ -73,6 +79,7 @@ EXIT STATUS
 	f.BoolVar(&o.Thin, "thin", false, "thin recorded windows to the ladder's share")
 	f.BoolVar(&o.Approve, "approve", false, "give every approval as soon as it is asked for")
 	o.Read.register(f)
+	o.app.registerScene(f)
 	return cmd
 }
 
@@ -85,6 +92,13 @@ type feedRun struct {
 	config   *config.Config
 	canary   []release.Window // recorded
 	stable   []release.Window
+	scene    string    // "": the whole service
+	parts    []feedRun // the scenes of a service; what is above them is their name alone
+}
+
+// recorded reports whether a run is of recorded files.
+func (r feedRun) recorded() bool {
+	return r.canary != nil || slices.ContainsFunc(r.parts, feedRun.recorded)
 }
 
 func runSimulate(ctx context.Context, o *simulateOptions) error {
@@ -147,8 +161,13 @@ func (o *simulateOptions) replay(ctx context.Context, runs []feedRun) error {
 
 // one replays one run and prints it.
 func (o *simulateOptions) one(ctx context.Context, r *feedRun) ([]report.Expectation, error) {
+	if r.parts != nil {
+		return o.everyScene(ctx, r)
+	}
 	o.seedless(r)
 	switch {
+	case r.scenario != nil && r.scenario.Storm != nil:
+		return o.storm(ctx, r)
 	case r.journal != "":
 		return nil, o.journal(ctx, r)
 	case o.Against != "":
@@ -161,7 +180,8 @@ func (o *simulateOptions) one(ctx context.Context, r *feedRun) ([]report.Expecta
 	if err != nil {
 		return nil, err
 	}
-	s := report.Simulation{Name: r.name, Plan: plan, Outcome: out}
+	o.scenes.add(r, out)
+	s := report.Simulation{Name: r.name, Scene: r.scene, Plan: plan, Outcome: out}
 	if r.scenario != nil {
 		s.About = firstSentence(r.scenario.About)
 		s.Expectations = expectationsOf(r.scenario.Check(out))
@@ -304,7 +324,8 @@ func (o *simulateOptions) batch(ctx context.Context, r *feedRun) ([]report.Expec
 	for i, out := range outs {
 		results[i] = simulate.ResultOf(out)
 	}
-	rep := report.Runs{Name: r.name, Seed: first, Fault: fault, Batch: simulate.BatchOf(results)}
+	o.scenes.add(r, nil)
+	rep := report.Runs{Name: r.name, Scene: r.scene, Seed: first, Fault: fault, Batch: simulate.BatchOf(results)}
 	if r.scenario != nil {
 		rep.Expectations = expectationsOf(r.scenario.CheckRuns(outs))
 		o.unchecked(r.scenario, len(rep.Expectations))
@@ -321,7 +342,15 @@ func (o *simulateOptions) compare(ctx context.Context, r *feedRun) error {
 	if err != nil {
 		return err
 	}
-	c := report.Comparison{Name: r.name, LeftConfig: r.config.Name, RightConfig: o.Against}
+	if r.scene != "" && len(other.Scenes) > 0 {
+		if other = other.OfScene(r.scene); other == nil {
+			return usage(fmt.Errorf("%s has no scene %q", o.Against, r.scene), "")
+		}
+	} else if len(other.Scenes) > 0 {
+		return usage(fmt.Errorf("%s has several scenes: %s", o.Against, strings.Join(other.SceneNames(), ", ")), "say which one is meant: --scene NAME")
+	}
+	o.scenes.add(r, nil)
+	c := report.Comparison{Name: r.name, Scene: r.scene, LeftConfig: r.config.Name, RightConfig: o.Against}
 	if c.Left, err = o.run(ctx, r, r.config.Plan(), o.seed(r)); err != nil {
 		return err
 	}
@@ -336,6 +365,10 @@ func (o *simulateOptions) compare(ctx context.Context, r *feedRun) error {
 func (o *simulateOptions) print(r textReport, doc any) error {
 	switch o.format {
 	case "json":
+		if o.scenes != nil {
+			o.scenes.docs = append(o.scenes.docs, doc)
+			return nil
+		}
 		return encodeLine(o.app.Stdout, doc)
 	case "text":
 		return r.Text(o.app.Stdout, o.app.style())

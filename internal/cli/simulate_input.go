@@ -53,7 +53,7 @@ func (o *simulateOptions) open(ctx context.Context) ([]feedRun, error) {
 	if len(files) == 0 {
 		return runs, o.unread(runs)
 	}
-	recorded, err := o.openRecorded(ctx, strings.Join(baseNames(files), " "), files, nil)
+	recorded, err := o.openFiles(ctx, strings.Join(baseNames(files), " "), files)
 	if err != nil {
 		return nil, err
 	}
@@ -62,10 +62,10 @@ func (o *simulateOptions) open(ctx context.Context) ([]feedRun, error) {
 
 // unread refuses flags about recorded files where nothing is one.
 func (o *simulateOptions) unread(runs []feedRun) error {
-	if slices.ContainsFunc(runs, func(r feedRun) bool { return r.canary != nil }) {
+	if slices.ContainsFunc(runs, feedRun.recorded) {
 		return nil
 	}
-	for _, flag := range []string{"map", "arm", "input-span", "max-bad", "epoch", "sum-duplicates"} {
+	for _, flag := range []string{"map", "arm", "input-span", "max-bad", "epoch", "sum-duplicates", "null-status-ok"} {
 		if o.given(flag) {
 			return usage(fmt.Errorf("--%s is about recorded files, and %s is none", flag, runs[0].name), "leave it out")
 		}
@@ -118,6 +118,12 @@ func (o *simulateOptions) exists(arg string) error {
 }
 
 func (o *simulateOptions) openScenario(ctx context.Context, arg string, sc *scenario.Scenario) (feedRun, error) {
+	if sc.Storm != nil {
+		return feedRun{name: sc.Name, scenario: sc}, o.stormFlags(sc)
+	}
+	if sc.Scenes != nil {
+		return o.openScenes(ctx, arg, sc)
+	}
 	cfg := sc.Config
 	if cfg == nil || o.given("config") {
 		var err error
@@ -131,31 +137,31 @@ func (o *simulateOptions) openScenario(ctx context.Context, arg string, sc *scen
 		}
 		return feedRun{name: sc.Name, scenario: sc, config: cfg}, nil
 	}
+	run, err := o.openRecorded(ctx, sc.Name, filesBeside(sc, arg), cfg, "")
+	run.scenario = sc
+	return run, err
+}
+
+// filesBeside are a scenario's recorded files, by names that are relative to it.
+func filesBeside(sc *scenario.Scenario, arg string) []string {
 	files := make([]string, len(sc.Files))
 	for i, f := range sc.Files {
 		if files[i] = f; !filepath.IsAbs(f) {
 			files[i] = filepath.Join(filepath.Dir(arg), f)
 		}
 	}
-	run, err := o.openRecorded(ctx, sc.Name, files, cfg)
-	run.scenario = sc
-	return run, err
+	return files
 }
 
-// openRecorded reads files as one feed.
-func (o *simulateOptions) openRecorded(ctx context.Context, name string, files []string, cfg *config.Config) (feedRun, error) {
-	if cfg == nil {
-		var err error
-		if cfg, err = o.app.loadConfig(); err != nil {
-			return feedRun{}, err
-		}
-	}
+// openRecorded reads files as one feed, of one scene where that is named.
+func (o *simulateOptions) openRecorded(ctx context.Context, name string, files []string, cfg *config.Config, scene string) (feedRun, error) {
 	opt, err := o.Read.options()
 	if err != nil {
 		return feedRun{}, err
 	}
-	opt.SlowMS = slowAbove(cfg)
-	data, err := o.app.readFeed(ctx, files, opt)
+	opt.Scene = scene
+	opt.SlowMS, opt.TTFTLimitMS = slowAbove(cfg), cfg.Streaming.TTFTSlow.LimitMS.Float64()
+	data, err := o.app.readScene(ctx, files, opt)
 	if err != nil {
 		return feedRun{}, err
 	}
@@ -164,7 +170,10 @@ func (o *simulateOptions) openRecorded(ctx context.Context, name string, files [
 		return feedRun{}, err
 	}
 	o.coarse(cfg.Plan(), canary)
-	return feedRun{name: name, config: cfg, canary: canary, stable: stable}, nil
+	if scene == "" {
+		o.app.mixed(data)
+	}
+	return feedRun{name: name, scene: scene, config: cfg, canary: canary, stable: stable}, nil
 }
 
 // slowAbove returns the latency above which the configuration counts requests
@@ -177,6 +186,8 @@ func slowAbove(cfg *config.Config) float64 {
 	}
 	return 0
 }
+
+var errNoCanary = errors.New("the input has no windows of the canary")
 
 // split sorts windows by arm. Rows that name no arm are the canary's, if there
 // is nothing else: a feed to replay is the canary's.
@@ -197,7 +208,7 @@ func (o *simulateOptions) split(data *trace.Data) (canary, stable []release.Wind
 		}
 	}
 	if len(canary) == 0 {
-		return nil, nil, usage(errors.New("the input has no windows of the canary"), "say which version it is: --arm canary=VERSION")
+		return nil, nil, usage(errNoCanary, "say which version it is: --arm canary=VERSION")
 	}
 	return canary, stable, nil
 }

@@ -28,11 +28,7 @@ func (l *live) stood(res *driver.Result, code ExitCode) error {
 	if err := l.print(s); err != nil && !isBrokenPipe(err) { // the exit code is for those who read no output
 		return err
 	}
-	if l.ci != nil {
-		if err := l.ci.Write(l.app.Stderr, ciOutcome(s, res)); err != nil {
-			l.app.warn("%v", err)
-		}
-	}
+	l.tellCI(s, res, code)
 	for _, n := range res.Notes {
 		l.app.say("%s", n)
 	}
@@ -40,6 +36,23 @@ func (l *live) stood(res *driver.Result, code ExitCode) error {
 		return nil
 	}
 	return silent(code)
+}
+
+// tellCI writes the outcome where the CI has a place for it.
+func (l *live) tellCI(s *report.Standing, res *driver.Result, code ExitCode) {
+	if l.ci == nil {
+		return
+	}
+	tell := func() {
+		if err := l.ci.Write(l.app.Stderr, ciOutcome(s, res)); err != nil {
+			l.app.warn("%v", err)
+		}
+	}
+	if l.later == nil {
+		tell()
+		return
+	}
+	l.later(code, tell)
 }
 
 func (l *live) print(s *report.Standing) error {
@@ -57,7 +70,7 @@ func (l *live) print(s *report.Standing) error {
 func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 	o, r := &res.Outcome, res.Release
 	s := &report.Standing{
-		Schema: 1, Command: l.command, Service: l.cfg.TargetService, Release: r.ID(), Decision: o.Move.String(), Why: o.Why.String(),
+		Schema: 1, Command: l.command, Service: l.cfg.ServiceName(), Scene: l.cfg.Scene, Release: r.ID(), Decision: o.Move.String(), Why: o.Why.String(),
 		Step: o.Step, Steps: o.Steps, Pct: o.Weight.Share(), Attempt: o.Attempt, Breaker: o.Phase.String(), Stage: o.Stage.String(),
 		Locked: o.Locked, Paused: o.Paused, Verdicts: []report.VerdictJSON{}, Reason: o.Reason,
 		Left: o.LeftS, Held: o.HeldS, Hold: o.HoldS, Overdue: o.Overdue, Next: driver.Next(o, r.ID()), Exit: int(code), DryRun: res.DryRun,

@@ -19,7 +19,7 @@ func newStatusCmd(app *App) *cobra.Command {
 		Use:   "status",
 		Short: "Say where the release stands, why, and what comes next",
 		Long: "status reads target and source and says what promote would decide now. It moves nothing and writes nothing. Its exit\n" +
-			"code is 0 unless it cannot tell; with --check it is the one that promote would have.",
+			"code is 0 unless it cannot tell; with --check it is the one that promote would have." + scenesHelp,
 		Example: "  canaryctl status\n" +
 			"  canaryctl status -o json | jq '.remaining_s'\n" +
 			"  canaryctl status --check -q || page-somebody",
@@ -27,6 +27,7 @@ func newStatusCmd(app *App) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return runStatus(cmd.Context(), app, o) },
 	}
 	cmd.Flags().BoolVar(&o.Check, "check", false, "exit as promote would")
+	app.registerScene(cmd.Flags())
 	return cmd
 }
 
@@ -34,7 +35,15 @@ func runStatus(ctx context.Context, app *App, o statusOptions) error {
 	if _, err := app.wantOutput("text", "json"); err != nil {
 		return err
 	}
-	l, err := app.live("status", needs{source: true, reads: true})
+	cfgs, err := app.liveConfigs("status")
+	if err != nil {
+		return err
+	}
+	return app.eachScene(cfgs, func(x inScene) error { return statusIn(ctx, x, o) })
+}
+
+func statusIn(ctx context.Context, x inScene, o statusOptions) error {
+	l, err := x.live("status", needs{source: true, reads: true})
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ func newPauseCmd(app *App) *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the journal")
+	app.registerScene(cmd.Flags())
 	return cmd
 }
 
@@ -59,6 +60,7 @@ func newResumeCmd(app *App) *cobra.Command {
 	f.BoolVar(&o.ClearLock, "clear-lock", false, "end a lock; needs --reason")
 	f.BoolVar(&o.AcceptConfig, "accept-config", false, "go on under the changed configuration")
 	f.StringVar(&o.Reason, "reason", "", "why, for the journal")
+	app.registerScene(f)
 	return cmd
 }
 
@@ -158,6 +160,7 @@ func newApproveCmd(app *App) *cobra.Command {
 	f.StringVar(&o.Release, "release", "", "the `id` of the release, as the notification names it")
 	f.IntVar(&o.Step, "step", 0, "the `step` that waits")
 	f.StringVar(&o.Reason, "reason", "", "why, for the journal")
+	app.registerScene(f)
 	return cmd
 }
 
@@ -208,7 +211,7 @@ func newRollbackCmd(app *App) *cobra.Command {
 			"After 100 % it needs no gates either. --to-release names the version that is to serve, by its digest as history shows\n" +
 			"it, and refuses if that is not the one that weight 0 returns to, or that a swap of the versions has replaced.\n\n" +
 			"--if-incomplete is for the last step of a pipeline that may have been broken off: it finishes a write or a rollback that\n" +
-			"is under way, and does nothing otherwise.",
+			"is under way, and does nothing otherwise." + scenesHelp,
 		Example: "  canaryctl rollback --reason \"customers report wrong totals\"\n" +
 			"  canaryctl rollback --if-incomplete        # if: always()",
 		Args: cobra.NoArgs,
@@ -223,6 +226,7 @@ func newRollbackCmd(app *App) *cobra.Command {
 	f.StringVar(&o.Reason, "reason", "", "why, for the journal and the record")
 	f.StringVar(&o.ToRelease, "to-release", "", "the `digest` of the version that is to serve")
 	f.BoolVar(&o.IfIncomplete, "if-incomplete", false, "only finish what a broken-off command has left undone")
+	app.registerScene(f)
 	return cmd
 }
 
@@ -230,7 +234,15 @@ func runRollback(ctx context.Context, app *App, o rollbackOptions) error {
 	if _, err := app.wantOutput("text", "json"); err != nil {
 		return err
 	}
-	l, err := app.live("rollback", needs{})
+	cfgs, err := app.liveConfigs(rollbackCommand)
+	if err != nil {
+		return err
+	}
+	return app.eachScene(cfgs, func(x inScene) error { return rollbackIn(ctx, x, o) })
+}
+
+func rollbackIn(ctx context.Context, x inScene, o rollbackOptions) error {
+	l, err := x.live(rollbackCommand, needs{})
 	if err != nil {
 		return err
 	}

@@ -58,6 +58,7 @@ func newWatchCmd(app *App) *cobra.Command {
 	f.StringVar(&o.Replay, "replay", "", "show a replay of this scenario or `file`")
 	f.Var(&o.Speed, "speed", "how many seconds of a replay pass in one, such as `60x`")
 	f.BoolVar(&o.Plain, "plain", false, "a line for each change, on a terminal too")
+	app.registerScene(f)
 	o.Looks.register(f)
 	o.registerInput(f)
 	return cmd

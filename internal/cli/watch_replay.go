@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
@@ -46,8 +47,14 @@ func (o *watchOptions) reel(ctx context.Context) (*watch.Reel, error) {
 	if len(runs) > 1 {
 		o.Input.app.say("%s: the newest of %d candidates is shown", r.name, len(runs))
 	}
+	if r.parts != nil {
+		return nil, usage(fmt.Errorf("%s has several scenes: %s", r.name, strings.Join(r.sceneNames(), ", ")), "say which one is shown: --scene "+r.parts[0].scene)
+	}
 	if r.journal != "" {
 		return o.journalReel(ctx, r)
+	}
+	if r.scenario != nil && r.scenario.Storm != nil {
+		return nil, usage(fmt.Errorf("%s is a storm, about clients and not about a release", r.name), "replay it with canaryctl simulate")
 	}
 	o.Input.seedless(r)
 	plan := r.config.Plan()

@@ -22,20 +22,26 @@ type windowsOptions struct {
 	Span    spanFlag
 	Columns string
 	Slow    slowFlag
+	TTFT    slowFlag
+	Scene   string
 	Read    readOptions
+
+	ttftGiven bool // --ttft-limit-ms was given
 }
 
 func newWindowsCmd(app *App) *cobra.Command {
-	o := &windowsOptions{app: app}
+	o := &windowsOptions{app: app, TTFT: defaultTTFTLimitMS}
 	cmd := &cobra.Command{
 		Use:   "windows FILE...",
 		Short: "Count records into windows, or merge and convert windows",
 		Long: `Count records into windows per arm, or read windows and write them as canaryctl does. All files are one feed;
-"-" is standard input. JSON lines, CSV, a JSON array and Prometheus query_range answers are read, plain, gzip or
-zstd. Without --span records are counted by the minute and windows stay as they are. -o csv (the default) and
--o jsonl write the windows, -o json one document with an account of the input as well.
+"-" is standard input. JSON lines, CSV, a JSON array, Prometheus query_range answers and snapshots of /metrics are
+read, plain, gzip or zstd; exports of OTLP, LiteLLM, Langfuse, Helicone, Envoy, nginx and OpenAI are known by the names
+in them. Without --span records are counted by the minute and windows stay as they are. -o csv (the
+default) and -o jsonl write the windows, -o json one document with an account of the input as well.
 
-With --slow-ms each window of records says how many requests were slower, which needs the latency of every one.
+With --slow-ms each window of records says how many requests were slower, which needs the latency of every one. Times
+to first token above --ttft-limit-ms are counted among the streams that have one.
 Figures that the input does not have are left empty, never zero. What was guessed, dropped or out of order is said
 on stderr, and so are lines that cannot be read; --max-bad says how many of them are too many.
 
@@ -47,17 +53,20 @@ EXIT STATUS
   canaryctl windows --arm stable=v1.42 --arm canary=v1.43 requests.jsonl
   canaryctl windows --map 't=unix_ts:s,total=requests,solved=successes' --input-span 5m shop.csv
   canaryctl windows --arm all --columns t,total,solved,p99_ms requests.jsonl
-  canaryctl windows --slow-ms 1800 requests.jsonl
+  canaryctl windows --slow-ms 1800 --ttft-limit-ms 2000 requests.jsonl
+  canaryctl windows --scene summaries requests.jsonl
   zcat requests.jsonl.gz | canaryctl windows -`,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o.Files = args
+			o.Files, o.ttftGiven = args, cmd.Flags().Changed("ttft-limit-ms")
 			return runWindows(cmd.Context(), o)
 		},
 	}
 	f := cmd.Flags()
 	f.Var(&o.Span, "span", "length of the windows: `10m`, 1h")
 	f.Var(&o.Slow, "slow-ms", "count requests slower than so many `milliseconds`, in the column slow")
+	f.Var(&o.TTFT, "ttft-limit-ms", "count streams whose first token took longer than so many `milliseconds`, in the column ttft_slow")
+	f.StringVar(&o.Scene, "scene", "", "count only the rows of this `scene`")
 	f.StringVar(&o.Columns, "columns", "", "write only these `columns`, in this order: t,total,p99_ms")
 	o.Read.register(f)
 	return cmd
@@ -81,16 +90,19 @@ func runWindows(ctx context.Context, o *windowsOptions) error {
 	if err != nil {
 		return err
 	}
-	opt.Span, opt.SlowMS = time.Duration(o.Span), float64(o.Slow)
+	opt.Span, opt.SlowMS, opt.TTFTLimitMS, opt.Scene = time.Duration(o.Span), float64(o.Slow), float64(o.TTFT), o.Scene
 	data, err := o.app.readFeed(ctx, o.Files, opt)
 	if err != nil {
 		return err
+	}
+	if data.Kind == trace.Windows && o.ttftGiven {
+		o.app.say("slow first tokens are not counted: these rows are windows, which carry their own count in ttft_slow or none")
 	}
 	if columns == nil {
 		columns = trace.Columns(data.Supplied)
 	}
 	for _, p := range data.Partial {
-		o.app.say("the window of %s at %s is covered in part: %s of %s", p.Arm, p.T.Format(time.RFC3339), trace.FormatSpan(p.Covered), trace.FormatSpan(time.Duration(o.Span)))
+		o.app.say("the window of %s at %s is covered in part: %s of %s", p.Arm, p.T.Format(time.RFC3339), trace.FormatSpan(p.Covered), trace.FormatSpan(data.Span))
 	}
 	switch format {
 	case "json":
@@ -100,6 +112,10 @@ func runWindows(ctx context.Context, o *windowsOptions) error {
 	}
 	return trace.WriteCSV(o.app.Stdout, data.Windows, columns)
 }
+
+// defaultTTFTLimitMS is the limit of ttft_slow where no configuration says
+// another.
+const defaultTTFTLimitMS = 3000
 
 // slowFlag is a latency in milliseconds, above 0.
 type slowFlag float64
@@ -141,8 +157,13 @@ type windowsJSON struct {
 	NonFinite  int64           `json:"non_finite"`
 	NoData     int64           `json:"no_data"`
 	LeftOut    int64           `json:"left_out"`
-	Partial    []partialJSON   `json:"partial"`
-	Notes      []string        `json:"notes"`
+
+	Scenes      map[string]int64 `json:"scenes"`
+	OtherScenes int64            `json:"other_scenes"`
+	Sceneless   int64            `json:"sceneless"`
+
+	Partial []partialJSON `json:"partial"`
+	Notes   []string      `json:"notes"`
 }
 
 type partialJSON struct {
@@ -157,7 +178,10 @@ func writeWindowsJSON(w io.Writer, d *trace.Data, columns []trace.Column) error 
 	doc := windowsJSON{
 		Schema: 1, Kind: d.Kind, First: d.First, Last: d.Last, Rows: d.Rows, Bad: d.Bad, BadLines: append([]trace.BadLine{}, d.BadLines...),
 		Duplicates: d.Duplicates, Identical: d.Identical, OutOfOrder: d.OutOfOrder, Late: d.Late, NonFinite: d.NonFinite, NoData: d.NoData,
-		LeftOut: d.LeftOut, Partial: []partialJSON{}, Notes: append([]string{}, d.Notes...),
+		LeftOut: d.LeftOut, Scenes: d.Scenes, OtherScenes: d.OtherScenes, Sceneless: d.Sceneless, Partial: []partialJSON{}, Notes: append([]string{}, d.Notes...),
+	}
+	if doc.Scenes == nil {
+		doc.Scenes = map[string]int64{}
 	}
 	for _, p := range d.Partial {
 		doc.Partial = append(doc.Partial, partialJSON{p.T, string(p.Arm), trace.FormatSpan(p.Covered)})

@@ -55,7 +55,7 @@ func TestInputPageIsTrue(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s\nthe page says\n%s", line, code, got, stderr, want)
 		}
 	}
-	if ran != 3 {
+	if ran != 4 {
 		t.Errorf("%d commands on the page", ran)
 	}
 }

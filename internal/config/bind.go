@@ -18,7 +18,7 @@ import (
 // rest.
 func (d *document) bind() *Config {
 	c := &Config{
-		Name: d.name, doc: d,
+		Name: d.name, doc: d, Scene: d.get(scenePath).text,
 		TargetService:    d.get("canary.target_service").text,
 		TrafficDimension: d.get("canary.traffic_dimension").text,
 		HashRingSlots:    d.get("canary.hash_ring_slots").count,
@@ -48,9 +48,11 @@ func (d *document) bind() *Config {
 	if d.broken["canary.hash_ring_slots"] {
 		c.HashRingSlots = 0 // no ring to hold shares against
 	}
+	c.Adaptive = d.bindAdaptive(c.HashRingSlots)
 	for i := range d.items("canary.steps") {
 		c.Steps = append(c.Steps, d.step(fmt.Sprintf("canary.steps[%d]", i), c.HashRingSlots))
 	}
+	d.bindStreaming(c)
 	return c
 }
 
@@ -85,7 +87,7 @@ func rowOf(path string) *spec {
 }
 
 // nameRows are the paths of the mappings of names.
-var nameRows = []string{"canary.signals", promPath + ".queries"}
+var nameRows = []string{"canary.signals", promPath + ".queries", scenesPath}
 
 // get returns a scalar, or its default, or nothing.
 func (d *document) get(path string) typed {
@@ -251,9 +253,7 @@ func (d *document) signals() [release.Judged]breaker.Rule {
 				"off": release.Off, "observe": release.Observe, "enforce": release.Required,
 			}[d.get(path+".mode").text]
 		}
-		if d.get(path+".on_fail").text == "hold" {
-			rules[i].OnFail = release.HoldStep
-		}
+		rules[i].OnFail = d.onFail(release.Signal(i))
 	}
 	return rules
 }

@@ -15,6 +15,7 @@ import (
 func (d *document) bindOutside(c *Config) {
 	c.Source = d.source()
 	c.Target = d.target()
+	d.ownScene(c)
 	c.State = StateStore{Dir: d.get("state.dir").text, InTarget: d.get("state.in_target").flag}
 	c.OnComplete = OnComplete(d.get("on_complete").text)
 	for i := range d.items("notify") {

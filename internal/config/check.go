@@ -19,6 +19,7 @@ func (d *document) checkPlan(c *Config) {
 	d.checkMaxPct(c)
 	d.checkFloors(c)
 	d.checkJudges(c)
+	d.checkStreaming(c)
 	d.checkRoutes(c)
 	d.checkSource(c)
 	d.checkTarget(c)
@@ -93,16 +94,16 @@ func (d *document) checkMaxPct(c *Config) {
 
 // checkFloors forms every step's limits once, so that Plan cannot fail.
 func (d *document) checkFloors(c *Config) {
-	d.checkLimits(c, "", c.Fast, c.Slow)
+	d.checkLimits(c, "", c.Fast, c.Slow, &c.Streaming)
 	for i := range c.Steps {
 		path := fmt.Sprintf("canary.steps[%d]", i)
 		if d.has(path + ".limits") {
-			d.checkLimits(c, path, c.Steps[i].Fast, c.Steps[i].Slow)
+			d.checkLimits(c, path, c.Steps[i].Fast, c.Steps[i].Slow, &c.Steps[i].Streaming)
 		}
 	}
 }
 
-func (d *document) checkLimits(c *Config, step string, f FastLayer, s SlowLayer) {
+func (d *document) checkLimits(c *Config, step string, f FastLayer, s SlowLayer, m *Streaming) {
 	if !d.limitsWhole() {
 		return
 	}
@@ -112,7 +113,7 @@ func (d *document) checkLimits(c *Config, step string, f FastLayer, s SlowLayer)
 			"slow_window_max_min %s is shorter than slow_window_min %s", minutesText(s.SlowWindowMax), minutesText(s.SlowWindow))
 	}
 	d.checkDrop(step, &s)
-	_, err := c.limits(f, s)
+	_, err := c.limits(f, s, m)
 	if digits, ok := errors.AsType[*digitsError](err); ok {
 		d.errorAt(d.limitNode(step, digits.keys[:]...), ruleOutOfRange, "round the numbers: 18 significant digits together are plenty", "%v", err)
 		return
@@ -174,7 +175,7 @@ func (d *document) checkPart(step, mapping, name string, value release.Ratio) {
 // what was refused would be judged otherwise.
 func (d *document) limitsWhole() bool {
 	for path := range d.broken {
-		if strings.HasPrefix(path, fast) || strings.HasPrefix(path, slow) || strings.Contains(path, ".limits.") {
+		if strings.HasPrefix(path, fast) || strings.HasPrefix(path, slow) || strings.HasPrefix(path, streaming) || strings.Contains(path, ".limits.") {
 			return false
 		}
 	}

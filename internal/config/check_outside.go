@@ -56,7 +56,7 @@ func (d *document) checkQueries(s *Source) {
 	}
 	for _, figure := range specs[queries+".*"].order {
 		text := s.Queries[release.Canary][figure]
-		if text != "" && strings.Join(strings.Fields(text), " ") == strings.Join(strings.Fields(s.Queries[release.Stable][figure]), " ") {
+		if text != "" && strings.TrimSpace(text) != nowhere && strings.Join(strings.Fields(text), " ") == strings.Join(strings.Fields(s.Queries[release.Stable][figure]), " ") {
 			d.errorAt(d.node(queries+".canary."+figure), ruleSameArm, "a label must tell the arms apart, such as version=\"canary\"",
 				"the queries of canary and stable for %s are the same: the canary would be compared with itself", figure)
 		}

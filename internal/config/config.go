@@ -16,6 +16,12 @@ import (
 type Config struct {
 	Name string // of the file, for findings
 
+	// Scene is the scene that it is about; "": the whole service. Scenes are
+	// those of a file that has several; what is above their Configs is then what
+	// they have in common, and Steps may be empty.
+	Scene  string
+	Scenes []Scene
+
 	TargetService    string
 	TrafficDimension string
 	HashRingSlots    int64
@@ -24,14 +30,16 @@ type Config struct {
 	Include          []string      // user ids always on the canary while a release is under way
 	RequestsPerMin   release.Ratio // the service's whole traffic; IsZero when left out
 
-	Fast     FastLayer
-	Slow     SlowLayer
-	Recovery Recovery
+	Fast      FastLayer
+	Slow      SlowLayer
+	Streaming Streaming
+	Recovery  Recovery
 
 	Signals         [release.Judged]breaker.Rule
 	Freezes         []ladder.Freeze
 	ApprovalTimeout time.Duration
 	Share           Share
+	Adaptive        *Adaptive     // nil when left out
 	MaxPct          *MaxPct       // nil: the ladder ends at 1.00
 	CostBaselineUSD release.Ratio // IsZero when left out
 
@@ -46,7 +54,7 @@ type Config struct {
 	doc *document
 }
 
-// Step is a rung of the ladder. Fast and Slow are the plan's limits with the
+// Step is a rung of the ladder. Fast, Slow and Streaming are the plan's limits with the
 // step's own over them.
 type Step struct {
 	Pct     release.Ratio
@@ -56,6 +64,8 @@ type Step struct {
 	Gates   ladder.Gates
 	Fast    FastLayer
 	Slow    SlowLayer
+
+	Streaming Streaming
 }
 
 // FastLayer is metrics.fast_layer as written: factors, not products.
@@ -211,13 +221,22 @@ func Check(name string, src []byte) diag.List {
 
 // config reads, walks and binds; nil when there were errors.
 func (d *document) config() *Config {
-	d.read()
+	if !d.merged {
+		d.read()
+	}
 	if d.tree == nil {
 		return nil
 	}
+	if scene := d.sceneOf(); scene != "" {
+		d.fillScene(scene)
+	}
 	d.walk(root, "", nil, d.tree)
 	cfg := d.bind()
-	d.checkPlan(cfg)
+	if d.sceneEntries() != nil {
+		d.bindScenes(cfg)
+	} else {
+		d.checkPlan(cfg)
+	}
 	if d.list.HasErrors() {
 		return nil
 	}

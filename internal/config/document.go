@@ -25,6 +25,8 @@ type document struct {
 	src    []byte // without byte order mark
 	lines  []string
 	tree   *yaml.Node // the root mapping; nil when there is none
+	before *yaml.Node // the tree before {scene} was filled in; nil where there is no scene
+	merged bool       // the tree is a scene's, made from that of the file
 	values map[string]*value
 	broken map[string]bool // paths whose value was refused
 	secret *secrets

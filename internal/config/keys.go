@@ -97,7 +97,7 @@ var (
 	tailWords   = []string{"normal", "exact"}
 	dayWords    = []string{"mon", "tue", "wed", "thu", "fri", "sat", "sun"}
 	modeWords   = []string{"off", "observe", "enforce"}
-	onFailWords = []string{"roll_back", "hold"}
+	onFailWords = []string{"roll_back", "hold", "throttle"}
 	shareWords  = []string{"hold", "off"}
 )
 
@@ -112,15 +112,22 @@ func buildKeys() []key {
 	for _, k := range limitKeys {
 		all = append(all, stepLimit(k))
 	}
+	for _, k := range streamingKeys() {
+		if k.stepOwn() {
+			all = append(all, stepLimit(k))
+		}
+	}
 	all = append(all, routeKeys...)
 	all = append(all, metricKeys...)
 	all = append(all, limitKeys...)
+	all = append(all, streamingKeys()...)
 	all = append(all, recoveryKeys...)
 	all = append(all, moreKeys...)
+	all = append(all, adaptiveKeys...)
 	all = append(all, versionKeys("stable")...)
 	all = append(all, versionKeys("canary")...)
 	all = append(all, outsideKeys()...)
-	return all
+	return append(all, sceneKeys(all)...)
 }
 
 var canaryKeys = []key{
@@ -138,7 +145,7 @@ var stepKeys = []key{
 	{path: "canary.steps[].gate", kind: kindList, def: "[time, metric]", minItems: 1, unique: true, doc: "What the step must pass before the next."},
 	{path: "canary.steps[].gate[]", kind: kindEnum, words: gateWords, doc: "A gate."},
 	{path: "canary.steps[].max_wait_min", kind: kindMinutes, def: "0", min: "0", doc: "After so long at this step a hold becomes a notification; 0 = never."},
-	{path: "canary.steps[].limits", kind: kindMap, doc: "Limits of this step, over those of metrics: any key of fast_layer and slow_layer."},
+	{path: "canary.steps[].limits", kind: kindMap, doc: "Limits of this step, over those of metrics: any key of fast_layer and slow_layer, and most of streaming."},
 }
 
 // stepLimit is the row of a limit where a step has its own.
@@ -149,14 +156,14 @@ func stepLimit(k key) key {
 	return k
 }
 
-// limitName is what a limit of fast_layer or slow_layer is called in a step's
-// limits, such as min_samples_slow or noise.tau.
+// limitName is what a limit is called in a step's limits, such as
+// min_samples_slow, noise.tau or streaming.itl.limit_ms.
 func limitName(path string) string {
 	name, ok := strings.CutPrefix(path, fast)
 	if !ok {
 		name = strings.TrimPrefix(path, slow)
 	}
-	return name
+	return strings.TrimPrefix(name, "canary.metrics.")
 }
 
 var routeKeys = []key{
@@ -227,9 +234,9 @@ var recoveryKeys = []key{
 
 var moreKeys = []key{
 	{path: "canary.signals", kind: kindNames, anywhere: true, words: signalWords(), doc: "How single signals take part."},
-	{path: "canary.signals.*", kind: kindMap, doc: "A signal: violations, cost, p99, transfers or solve_rate."},
+	{path: "canary.signals.*", kind: kindMap, doc: "A signal by its name."},
 	{path: "canary.signals.*.mode", kind: kindEnum, words: modeWords, doc: "`off` does not look, `observe` shows would_fail and decides nothing, `enforce` demands a pass at the gate even where the source supplies nothing. Left out: it trips, and must pass where the source supplies it."},
-	{path: "canary.signals.*.on_fail", kind: kindEnum, def: "roll_back", words: onFailWords, doc: "`roll_back` trips the breaker, `hold` stops the ladder where it is."},
+	{path: "canary.signals.*.on_fail", kind: kindEnum, words: onFailWords, doc: "`roll_back` trips the breaker, `hold` stops the ladder where it is for this attempt, `throttle` lowers the weight while it lasts. Left out: roll_back, and for signals of streaming their action."},
 	{path: "canary.freeze", kind: kindList, def: "[]", anywhere: true, doc: "Spans of wall-clock time without a step forward. Rollback is never frozen."},
 	{path: "canary.freeze[]", kind: kindMap, doc: "One freeze."},
 	{path: "canary.freeze[].zone", kind: kindZone, def: "UTC", doc: "Time zone of the wall clock, such as Europe/Berlin."},

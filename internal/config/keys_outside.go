@@ -5,7 +5,7 @@ import "slices"
 // The words of the keys below source, target, notify and hooks.
 var (
 	armWords        = []string{"canary", "stable"}
-	presetWords     = []string{"gen_ai", "vllm", "litellm"}
+	presetWords     = []string{"vllm", "sglang", "litellm", "gen_ai", "envoy_ai_gateway", "envoy", "nginx_ingress"}
 	unitWords       = []string{"fraction", "percent", "permille", "basis_points"}
 	apiModeWords    = []string{"put", "merge_patch", "json_patch", "template"}
 	writeWords      = []string{"PUT", "PATCH", "POST"}
@@ -95,12 +95,12 @@ func prometheusKeys() []key {
 	preset := &condition{key: "preset"}
 	rows := slices.Concat(address("Its address."), []key{
 		tokenEnv(), headers(),
-		{path: "preset", kind: kindEnum, words: presetWords, doc: "Ready-made queries: OpenTelemetry's gen_ai metrics, vLLM, LiteLLM."},
+		{path: "preset", kind: kindEnum, words: presetWords, doc: "Ready-made queries for vLLM, SGLang, LiteLLM, OpenTelemetry's gen_ai metrics, Envoy AI Gateway, Envoy and ingress-nginx."},
 		{path: "matchers", kind: kindMap, when: preset, required: true, doc: "Label matchers that tell the arms apart, put into the preset's queries. They must differ."},
 		{path: "matchers.canary", kind: kindText, form: matcher, required: true, doc: "The canary's: `version=\"canary\"`."},
 		{path: "matchers.stable", kind: kindText, form: matcher, required: true, doc: "Stable's: `version=\"stable\"`."},
 		{path: "queries", kind: kindNames, words: armWords, doc: "PromQL by arm and figure, over the preset's. Without a preset the canary's total is required. The two arms' queries must differ."},
-		{path: "queries.*", kind: kindMap, doc: "An arm's queries, one a figure of a window. What is left out is not known."},
+		{path: "queries.*", kind: kindMap, doc: "An arm's queries, one a figure of a window. What is left out is not known. `-` takes the preset's query away."},
 	}, queryKeys("queries.*"), []key{
 		{path: "span_min", kind: kindMinutes, def: "1", min: ">0", doc: "Length of a window."},
 		{path: "settle_min", kind: kindMinutes, def: "1", min: "0", doc: "Windows that ended less than this ago are not read yet: scrapes come late."},
@@ -122,6 +122,17 @@ func queryKeys(path string) []key {
 		key{path: "cost_mean", kind: kindText, doc: "Mean cost of a request, US dollars."},
 		key{path: "p99_ms", kind: kindText, doc: "99th percentile latency, milliseconds."},
 		key{path: "slow", kind: kindText, doc: "Requests slower than p99_baseline_ms."},
+		key{path: "ttft_of", kind: kindText, doc: "Streams whose time to first token is known; left out: streams."},
+		key{path: "ttft_p99_ms", kind: kindText, doc: "99th percentile of their time to first token, milliseconds."},
+		key{path: "ttft_slow", kind: kindText, doc: "Those of them above the limit of ttft_slow; `$ttft_le` stands for the limit as a label of a bucket, in seconds."},
+		key{path: "itl_of", kind: kindText, doc: "Streams whose inter-token latency is known; left out: streams."},
+		key{path: "itl_ms", kind: kindText, doc: "Mean inter-token latency, milliseconds."},
+		key{path: "streams", kind: kindText, doc: "Streams of which it is known how they ended; left out: total."},
+		key{path: "aborted", kind: kindText, doc: "Those of them that broke off, without clients that hung up."},
+		key{path: "status_of", kind: kindText, doc: "Requests with a known status; left out: total."},
+		key{path: "errors", kind: kindText, doc: "Those of them that are not ok, refusals (429) among them."},
+		key{path: "server_errors", kind: kindText, doc: "Those of them that are 5xx."},
+		key{path: "kv_cache", kind: kindText, doc: "KV cache in use, the most in the window, a fraction of 1."},
 	)
 }
 

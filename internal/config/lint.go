@@ -13,6 +13,9 @@ import (
 // Lint returns warnings about a configuration that can be used, sorted: what
 // will trip a healthy service, what can never be judged, what was never set.
 func (c *Config) Lint() diag.List {
+	if len(c.Scenes) > 0 {
+		return c.lintScenes()
+	}
 	d := *c.doc // the findings are this call's own
 	d.list = nil
 	d.lintCooldown(c)
@@ -21,6 +24,7 @@ func (c *Config) Lint() diag.List {
 	d.lintReach(c)
 	d.lintNoise(c)
 	d.lintTraffic(c)
+	d.lintStreaming(c)
 	d.lintVersions(c)
 	d.lintOutside()
 	d.lintSecrets()

@@ -13,6 +13,7 @@ type Source struct {
 	Paths   []string       // windows, records: paths, directories, patterns
 	Map     map[string]any // windows, records: columns by the names of fields
 	Arms    map[string]any // windows, records: values of version or model by arm
+	Scene   string         // windows, records: rows of other scenes do not count; "": all do
 	Span    time.Duration  // length of a window
 	Settle  time.Duration  // windows that ended less than this ago are not read yet
 	Stale   time.Duration  // no window with requests for so long: the source is lost; 0: never; default 0, prometheus 10 min or Settle + 3 Span
@@ -23,13 +24,13 @@ type Source struct {
 	URLEnv   string
 	TokenEnv string
 	Headers  map[string]string         // prometheus: sent with each request, such as a tenant's id; ${NAME} is taken from the environment
-	Preset   string                    // prometheus: gen_ai, vllm, litellm or ""
+	Preset   string                    // prometheus: vllm, sglang, litellm ..., or ""
 	Matchers map[release.Arm]string    // prometheus: what is put into {} of a preset's queries, by arm
 	Queries  map[release.Arm]FieldText // prometheus: PromQL by arm and field; over the preset's
 }
 
 // FieldText is a text by the name of a window's field: total, judged, solved,
-// violations, transfers, cost_mean, p99_ms ...
+// violations, transfers, cost_mean, p99_ms, ttft_p99_ms ...
 type FieldText map[string]string
 
 // Unit is how a target writes a share: as a multiple of Whole with Places

@@ -269,11 +269,30 @@ func TestQueriesAreTheFiguresOfAWindow(t *testing.T) {
 	for _, f := range []trace.Field{
 		trace.FieldTotal, trace.FieldJudged, trace.FieldSolved, trace.FieldViolations, trace.FieldTransfers,
 		trace.FieldCost, trace.FieldCostMean, trace.FieldP99, trace.FieldSlow,
+		trace.FieldTTFTOf, trace.FieldTTFTP99, trace.FieldTTFTSlow, trace.FieldITLOf, trace.FieldITL, trace.FieldStreams, trace.FieldAborted,
+		trace.FieldStatusOf, trace.FieldErrors, trace.FieldServerErrors, trace.FieldKVCache,
 	} {
 		want = append(want, f.String())
 	}
 	if got := specs[promPath+".queries.*"].order; !slices.Equal(got, want) {
 		t.Errorf("queries %v, figures %v", got, want)
+	}
+}
+
+// TestPresetWordsArePresets holds the words of preset against those that have
+// queries.
+func TestPresetWordsArePresets(t *testing.T) {
+	var want []string
+	for _, p := range trace.Presets() {
+		want = append(want, p.Name)
+		for field := range p.Queries() {
+			if !slices.Contains(specs[promPath+".queries.*"].order, field) {
+				t.Errorf("%s asks for %s, which is no figure", p.Name, field)
+			}
+		}
+	}
+	if !slices.Equal(presetWords, want) {
+		t.Errorf("words %v, presets %v", presetWords, want)
 	}
 }
 
@@ -317,7 +336,7 @@ func TestTableIsSound(t *testing.T) {
 			t.Errorf("%s has no words", k.path)
 		case k.kind == kindPairs && (k.names == nil || k.form == nil):
 			t.Errorf("%s has no forms", k.path)
-		case k.kind == kindNames && !slices.Contains(nameRows, k.path):
+		case k.kind == kindNames && !slices.Contains(nameRows, k.path) && !ofScenes(k.path):
 			t.Errorf("%s is not in nameRows", k.path)
 		case k.when != nil && specs[k.path].parent.children[k.when.key] == nil:
 			t.Errorf("%s: there is no %s beside it", k.path, k.when)

@@ -21,16 +21,17 @@ import (
 // compared with a float is the float64 nearest to the exact product.
 func (c *Config) Plan() *ladder.Plan {
 	p := &ladder.Plan{
-		Service:         c.TargetService,
+		Service:         c.ServiceName(),
 		Freezes:         slices.Clone(c.Freezes),
 		ApprovalTimeout: c.ApprovalTimeout,
 		CostBaselineUSD: c.CostBaselineUSD.Float64(),
 		Digest:          c.digest(),
 		Candidate:       c.Versions.Canary.digest(),
+		Adaptive:        c.Adaptive.plan(),
 	}
 	keep := c.Slow.LabelLag // at least; the loop finds the longest reach
 	for i := range c.Steps {
-		l, err := c.limits(c.Steps[i].Fast, c.Steps[i].Slow)
+		l, err := c.limits(c.Steps[i].Fast, c.Steps[i].Slow, &c.Steps[i].Streaming)
 		if err != nil {
 			panic("config: plan of a Config that Parse did not make: " + err.Error())
 		}
@@ -49,7 +50,7 @@ func (c *Config) Plan() *ladder.Plan {
 // Limits returns the limits that hold where a step has none of its own; the
 // first step's where those make no sense by themselves and no step has them.
 func (c *Config) Limits() breaker.Limits {
-	l, err := c.limits(c.Fast, c.Slow)
+	l, err := c.limits(c.Fast, c.Slow, &c.Streaming)
 	if err != nil {
 		return c.Plan().Steps[0].Limits
 	}
@@ -78,7 +79,7 @@ func (e *digitsError) Unwrap() error { return e.err }
 
 // limits forms the breaker's limits. The errors are errNoFloor and
 // [*digitsError].
-func (c *Config) limits(f FastLayer, s SlowLayer) (breaker.Limits, error) {
+func (c *Config) limits(f FastLayer, s SlowLayer, m *Streaming) (breaker.Limits, error) {
 	violations, err := f.BaselineViolationRate.Mul(f.ViolationRatioMultiplier)
 	if err != nil {
 		return breaker.Limits{}, &digitsError{[2]string{fast + "baseline_violation_rate", fast + "violation_ratio_multiplier"}, "x", err}
@@ -99,6 +100,10 @@ func (c *Config) limits(f FastLayer, s SlowLayer) (breaker.Limits, error) {
 	if err != nil {
 		return breaker.Limits{}, err
 	}
+	streams, err := m.limits()
+	if err != nil {
+		return breaker.Limits{}, err
+	}
 	p99, _ := new(big.Rat).Mul(f.P99BaselineMS.Rat(), f.P99RatioLimit.Rat()).Float64()
 	return breaker.Limits{
 		Rules:    c.Signals,
@@ -106,7 +111,7 @@ func (c *Config) limits(f FastLayer, s SlowLayer) (breaker.Limits, error) {
 		MinTransfers: f.MinTransferCount, TransferRate: transfers,
 		CostRatio: f.CostRatioLimit.Float64(), CostMinSamples: f.CostMinSamples,
 		P99MS: p99, P99MinSamples: f.P99MinSamples,
-		P99ByCount: f.P99ByCount, SlowRate: slowRate, MinSlow: f.MinSlowCount,
+		P99ByCount: f.P99ByCount, SlowRate: slowRate, MinSlow: f.MinSlowCount, Streaming: streams,
 		SlowSpan: s.SlowWindow, SlowSpanMax: s.SlowWindowMax, LabelLag: s.LabelLag,
 		SolveBaseline: s.SolveBaseline, SolveFloor: floor, MinSamples: s.MinSamplesSlow,
 		Noise: s.Noise.limits(), AgainstStable: s.AgainstStable, Judge: s.Judge, Cusum: cusum,
@@ -162,16 +167,19 @@ func (c *Config) digest() string {
 	var b strings.Builder
 	line := func(name string, v any) { fmt.Fprintf(&b, "%s=%v\n", name, v) }
 	line("service", strconv.Quote(c.TargetService))
+	if c.Scene != "" {
+		line("scene", c.Scene)
+	}
 	line("dimension", strconv.Quote(c.TrafficDimension))
 	line("ring", c.HashRingSlots)
 	for i := range c.Steps {
 		s := &c.Steps[i]
-		line("step", fmt.Sprintf("%d %v %v %v %v %v", s.Weight.Slots, s.MinHold, s.MaxWait, s.Gates, s.Fast.canonical(), s.Slow.canonical()))
+		line("step", fmt.Sprintf("%d %v %v %v %v %v", s.Weight.Slots, s.MinHold, s.MaxWait, s.Gates, s.Fast.canonical(), s.Slow.canonical()+s.Streaming.canonical(c.windowLength())))
 	}
 	line("exclude", quoted(c.Exclude.Segments)+quoted(c.Exclude.UserIDs))
 	line("include", quoted(c.Include))
 	line("recovery", c.Recovery.canonical())
-	line("signals", c.Signals)
+	line("signals", c.canonicalSignals())
 	for i := range c.Freezes {
 		f := &c.Freezes[i]
 		line("freeze", fmt.Sprintf("%s %v %v %v", f.Zone, f.Days, f.From, f.To))
@@ -180,6 +188,9 @@ func (c *Config) digest() string {
 	line("cost_baseline", fraction(c.CostBaselineUSD))
 	if s := c.Share; s.Off || s.DesignEffect != specs["canary.share.design_effect"].fallback().number || s.Tolerance != specs["canary.share.tolerance"].fallback().number {
 		line("share", fmt.Sprintf("%t %s %s", s.Off, fraction(s.DesignEffect), fraction(s.Tolerance)))
+	}
+	if c.Adaptive != nil {
+		line("adaptive", c.Adaptive.canonical())
 	}
 	sum := sha256.Sum256([]byte(b.String()))
 	return hex.EncodeToString(sum[:])

@@ -116,6 +116,13 @@ func hideValue(v any) any {
 // segments) stand as they are. Where overwriting would not leave the plan as it
 // is, what the plan rests on is returned alone.
 func (c *Config) Masked() []byte {
+	if c.doc.merged { // a scene's: as a file of its own
+		again, _ := Parse(c.Name, c.doc.alone())
+		if again == nil {
+			return c.doc.planOnly()
+		}
+		return again.Masked()
+	}
 	out := c.doc.overwritten()
 	if again, _ := Parse(c.Name, out); again != nil && again.digest() == c.digest() {
 		return out

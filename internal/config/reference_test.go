@@ -19,6 +19,9 @@ func keyTable() string {
 	b.WriteString("| key | type | default | range | meaning |\n|---|---|---|---|---|\n")
 	for i := range keys {
 		k := &keys[i]
+		if ofScenes(k.path) && strings.ContainsAny(strings.TrimPrefix(k.path, scenesPath+".*."), ".[") {
+			continue // as in canary
+		}
 		def := ""
 		switch {
 		case k.required && k.when != nil:

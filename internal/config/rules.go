@@ -41,10 +41,13 @@ const (
 	ruleSameArm          = "same-arm"
 	ruleOffUnit          = "off-unit"
 	ruleTargetLacks      = "target-lacks"
+	ruleSceneTarget      = "scene-target"
+	ruleSceneSource      = "scene-source"
 	ruleShortCooldown    = "short-cooldown"
 	ruleShortSpan        = "short-span"
 	ruleUnreachableLimit = "unreachable-limit"
 	ruleBlindSlowLayer   = "blind-slow-layer"
+	ruleBlindSignal      = "blind-signal"
 	ruleShortHold        = "short-hold"
 	ruleThresholdInNoise = "threshold-in-noise"
 	ruleProbeRound       = "probe-round"
@@ -90,10 +93,13 @@ var rules = []Rule{
 	{ruleSameArm, diag.Error, "canary and stable are read from, or written to, the same place"},
 	{ruleOffUnit, diag.Error, "a step's share that the target cannot hold exactly"},
 	{ruleTargetLacks, diag.Error, "the target cannot do what is asked"},
+	{ruleSceneTarget, diag.Error, "two scenes would be written to the same place"},
+	{ruleSceneSource, diag.Error, "every scene would be judged by the same traffic"},
 	{ruleShortCooldown, diag.Warning, "the first probe sees the violations that tripped"},
 	{ruleShortSpan, diag.Warning, "a span shorter than a window"},
 	{ruleUnreachableLimit, diag.Warning, "a limit that no rate can reach"},
 	{ruleBlindSlowLayer, diag.Warning, "a step at which the slow layer never has enough samples"},
+	{ruleBlindSignal, diag.Warning, "a signal of streaming whose min_count a step never reaches"},
 	{ruleShortHold, diag.Warning, "a hold shorter than the time to decide"},
 	{ruleThresholdInNoise, diag.Warning, "a drop that lies within the service's own noise"},
 	{ruleProbeRound, diag.Warning, "a probe round that a healthy version fails too often"},

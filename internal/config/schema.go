@@ -18,7 +18,7 @@ func Schema() []byte {
 		{"description", "How far a new version of a service may go, on what evidence, and what takes it back."},
 	}
 	doc = append(doc, root.schema()...)
-	doc = append(doc, member{"not", eitherPlace()})
+	doc = append(doc, member{"not", eitherPlace()}, member{"allOf", []any{stepsSchema()}})
 	raw, err := json.Marshal(doc)
 	if err != nil {
 		panic("config: schema: " + err.Error())
@@ -89,7 +89,11 @@ func (s *spec) schema() object {
 	case kindMap, kindUnit:
 		o = append(o, s.mapSchema()...)
 	case kindNames:
-		o = append(o, member{"type", "object"}, member{"propertyNames", object{{"enum", s.words}}},
+		names := object{{"enum", s.words}}
+		if s.names != nil {
+			names = object{{"pattern", s.names.re.String()}}
+		}
+		o = append(o, member{"type", "object"}, member{"propertyNames", names},
 			member{"additionalProperties", s.children["*"].schema()})
 	case kindList:
 		o = append(o, member{"type", "array"}, member{"items", s.children["[]"].schema()})
@@ -119,7 +123,7 @@ func (s *spec) mapSchema() object {
 		case child.parent != s:
 		case child.when != nil:
 			conditions = append(conditions, child.conditionSchema())
-		case child.required:
+		case child.required && child.path != "canary.steps":
 			required = append(required, name)
 		}
 	}
@@ -167,7 +171,7 @@ func (s *spec) conditionSchema() object {
 // ownSchema is what a mapping demands that the table does not say.
 func (s *spec) ownSchema() object {
 	switch s.path {
-	case "canary.steps[]":
+	case "canary.steps[]", scenesPath + ".*.steps[]":
 		return object{{"anyOf", []any{ // a time gate, the default, needs its time
 			requires("min_hold_min"),
 			object{{"required", []string{"gate"}}, {"properties", object{{"gate", object{{"not", object{{"contains", object{{"const", "time"}}}}}}}}}},

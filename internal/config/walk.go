@@ -20,7 +20,7 @@ func (d *document) walk(s *spec, path string, keyNode, n *yaml.Node) {
 	v := &value{spec: s, key: keyNode, node: n}
 	switch s.kind {
 	case kindMap, kindNames:
-		if !d.wantKind(s, n, yaml.MappingNode) {
+		if !d.wantKind(s, path, n, yaml.MappingNode) {
 			return
 		}
 		if v.blank = s.blank && leftBlank(n); v.blank {
@@ -28,17 +28,17 @@ func (d *document) walk(s *spec, path string, keyNode, n *yaml.Node) {
 		}
 		d.walkMap(s, path, keyNode, n)
 	case kindPairs:
-		if !d.wantKind(s, n, yaml.MappingNode) {
+		if !d.wantKind(s, path, n, yaml.MappingNode) {
 			return
 		}
 		v.pairs = d.walkPairs(s, path, n)
 	case kindList:
-		if !d.wantKind(s, n, yaml.SequenceNode) {
+		if !d.wantKind(s, path, n, yaml.SequenceNode) {
 			return
 		}
 		d.walkList(s, path, n)
 	case kindFree:
-		if !d.wantKind(s, n, yaml.MappingNode) {
+		if !d.wantKind(s, path, n, yaml.MappingNode) {
 			return
 		}
 		v.decoded = d.free(n)
@@ -84,7 +84,7 @@ func label(s *spec, path string) string {
 }
 
 // wantKind checks that a node is a mapping or a list.
-func (d *document) wantKind(s *spec, n *yaml.Node, want yaml.Kind) bool {
+func (d *document) wantKind(s *spec, path string, n *yaml.Node, want yaml.Kind) bool {
 	if n.Kind == want {
 		return true
 	}
@@ -103,7 +103,7 @@ func (d *document) wantKind(s *spec, n *yaml.Node, want yaml.Kind) bool {
 	case len(s.order) > 0 && want == yaml.MappingNode && s.children["*"] == nil:
 		hint = "its keys are " + listing(s.order)
 	}
-	d.errorAt(n, ruleWrongType, hint, "%s: want %s, not %s", label(s, s.path), what, said(n))
+	d.errorAt(n, ruleWrongType, hint, "%s: want %s, not %s", label(s, path), what, said(n))
 	return false
 }
 
@@ -192,7 +192,7 @@ func (d *document) walkMap(s *spec, path string, keyNode, n *yaml.Node) {
 		switch {
 		case there && !holds:
 			d.errorAt(e.key, ruleUnusedKey, "add that, or remove "+name, "%s has no effect without %s", name, child.when)
-		case !there && holds && child.required && !merged(n):
+		case !there && holds && child.required && !merged(n) && !d.inScenes(child):
 			d.errorAt(at, ruleMissingKey, aside(child.doc), "%s needs the key %q", label(s, path), name)
 		}
 	}
@@ -262,6 +262,12 @@ func merged(n *yaml.Node) bool {
 
 // child returns the form of a key of this mapping, or nil.
 func (s *spec) child(name string) *spec {
+	if s.kind == kindNames && s.names != nil {
+		if s.names.re.MatchString(name) {
+			return s.children["*"]
+		}
+		return nil
+	}
 	if s.kind == kindNames {
 		for _, w := range s.words {
 			if w == name {
@@ -376,6 +382,10 @@ func (d *document) unknownKey(s *spec, path string, k *yaml.Node) {
 		names = s.words
 	}
 	hint := ""
+	if s.kind == kindNames && s.names != nil {
+		d.errorAt(k, ruleUnknownKey, s.names.hint, "%s: want %s", label(s, path), s.names.want)
+		return
+	}
 	if near := diag.Nearest(k.Value, names); near != "" {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if homes := homesOf(k.Value, path); len(homes) > 0 {
@@ -399,7 +409,7 @@ func homesOf(name, path string) []string {
 	top, _, _ := strings.Cut(index.ReplaceAllString(path, ""), ".")
 	for i := range keys {
 		parent, last := splitPath(keys[i].path)
-		if last != name || parent == "" || strings.Contains(parent, "limits") {
+		if last != name || parent == "" || strings.Contains(parent, "limits") || strings.HasPrefix(parent, scenesPath) && !strings.HasPrefix(path, scenesPath) {
 			continue
 		}
 		home := strings.NewReplacer("[]", "", ".*", "").Replace(parent)

@@ -281,7 +281,8 @@ func (a *attempt) wrote(done bool) *journal.Wrote {
 		w.At = a.s.sight.readAt
 	} else if a.lastErr != nil {
 		w.Error = a.lastErr.Error()
-		w.Abandoned = a.surely && (a.dec.Move == release.Start || a.dec.Move == release.Advance)
+		raised := a.dec.Move == release.Adjust && a.dec.Weight.Above(a.was.Weight)
+		w.Abandoned = a.surely && (a.dec.Move == release.Start || a.dec.Move == release.Advance || raised)
 	}
 	return w
 }

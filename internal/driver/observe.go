@@ -116,7 +116,7 @@ func finite(windows []release.Window) []release.Window {
 		for _, f := range []struct {
 			has   release.Figures
 			value float64
-		}{{release.HasCost, w.Cost}, {release.HasCostMean, w.CostMean}, {release.HasP99, w.P99MS}} {
+		}{{release.HasCost, w.Cost}, {release.HasCostMean, w.CostMean}, {release.HasP99, w.P99MS}, {release.HasTTFT, w.TTFTP99MS}, {release.HasITL, w.ITLMS}, {release.HasKVCache, w.KVCache}} {
 			if math.IsNaN(f.value) || math.IsInf(f.value, 0) {
 				w.Known &^= f.has
 			}

@@ -468,7 +468,7 @@ func (e *UnknownVersionError) Error() string {
 func (d *Driver) ReturnTo(ctx context.Context, digest string) error {
 	r, err := d.Where(ctx)
 	if Damaged(err) {
-		r, err = newRelease(d.o.Config.TargetService), nil
+		r, err = newRelease(d.o.Config.ServiceName()), nil
 	}
 	if err != nil {
 		return err

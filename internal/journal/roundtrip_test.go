@@ -104,6 +104,10 @@ func drawWindow(t *rapid.T, arm release.Arm) release.Window {
 		{release.HasCostMean, nil, []*float64{&w.CostMean}}, {release.HasP99, nil, []*float64{&w.P99MS}},
 		{release.HasSlow, []*int64{&w.Slow}, nil}, {release.HasControl, []*int64{&w.ControlJudged, &w.ControlSolved}, nil},
 		{release.HasUsers, []*int64{&w.Users}, nil},
+		{release.HasTTFT, []*int64{&w.TTFTOf}, []*float64{&w.TTFTP99MS}}, {release.HasTTFTSlow, []*int64{&w.TTFTOf, &w.TTFTSlow}, nil},
+		{release.HasITL, []*int64{&w.ITLOf}, []*float64{&w.ITLMS}}, {release.HasAborts, []*int64{&w.Streams, &w.Aborted}, nil},
+		{release.HasErrors, []*int64{&w.StatusOf, &w.Errors}, nil}, {release.HasServerErrors, []*int64{&w.StatusOf, &w.ServerErrors}, nil},
+		{release.HasKVCache, nil, []*float64{&w.KVCache}},
 	} {
 		if !has(f.figures) {
 			continue

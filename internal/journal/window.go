@@ -24,6 +24,7 @@ type Window struct {
 	Users         *int64    `json:"users,omitempty"`
 	ControlJudged *int64    `json:"control_judged,omitempty"`
 	ControlSolved *int64    `json:"control_solved,omitempty"`
+	WindowStreaming
 }
 
 // WindowsOf writes windows down.
@@ -54,6 +55,7 @@ func windowOf(w *release.Window) Window {
 	out.Slow, out.Users = keep(release.HasSlow, w.Slow), keep(release.HasUsers, w.Users)
 	out.Cost, out.CostMean, out.P99MS = keepFloat(release.HasCost, w.Cost), keepFloat(release.HasCostMean, w.CostMean), keepFloat(release.HasP99, w.P99MS)
 	out.ControlJudged, out.ControlSolved = keep(release.HasControl, w.ControlJudged), keep(release.HasControl, w.ControlSolved)
+	out.WindowStreaming = streamingOf(w)
 	return out
 }
 
@@ -81,6 +83,7 @@ func (w *Window) Release(arm release.Arm) release.Window {
 	takeFloat(release.HasP99, &out.P99MS, w.P99MS)
 	take(release.HasControl, &out.ControlJudged, w.ControlJudged)
 	take(release.HasControl, &out.ControlSolved, w.ControlSolved)
+	w.WindowStreaming.into(&out)
 	return out
 }
 

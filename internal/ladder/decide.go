@@ -114,6 +114,8 @@ func (st *State) confirm(p *Plan, o Observed) {
 	case release.Probe:
 		st.Serving = o.At
 		st.enterStep(0, o.At)
+	case release.Adjust:
+		st.settled(o.At)
 	case release.RollBackMove, release.Lock:
 		if !wasZero {
 			st.enterStep(st.Step, o.At)
@@ -136,7 +138,7 @@ func (st *State) climbTo(p *Plan, step int, at time.Time) {
 func (st *State) withheld(p *Plan, d *Decision, now time.Time) (Why, bool) {
 	until, frozen := p.Frozen(now)
 	switch {
-	case st.Pending.Move == release.Probe:
+	case st.Pending.Move == release.Probe, st.Pending.Move == release.Adjust && !st.raising():
 		return WhyNone, false
 	case st.Digest != p.Digest:
 		return WhyConfigChanged, true
@@ -218,6 +220,7 @@ func (st *State) take(p *Plan, w *release.Window) (release.Event, bool) {
 	event, happened := breaker.Step(l, &st.Breaker, &priced)
 	if !happened {
 		st.latchHits(l)
+		st.heed(p, l, &priced)
 	}
 	return event, happened
 }
@@ -241,6 +244,12 @@ func (st *State) supply(l *breaker.Limits, w *release.Window) {
 	if w.Has(latency) {
 		st.Supplied = st.Supplied.With(release.P99)
 	}
+	streams := breaker.StreamCountsOf(w)
+	for s := release.FirstStreaming; s <= release.LastStreaming; s++ {
+		if streams.Of(s).Of > 0 { // a service without streams has no stream that went well
+			st.Supplied = st.Supplied.With(s)
+		}
+	}
 }
 
 // latchHits remembers the enforced signals that were past their limit in a
@@ -250,7 +259,7 @@ func (st *State) latchHits(l *breaker.Limits) {
 		return
 	}
 	for s := release.Signal(0); int(s) < release.Judged; s++ {
-		if st.Breaker.Hits.Has(s) && enforced(l, s) {
+		if st.Breaker.Hits.Has(s) && enforced(l, s) && l.Rules[s].OnFail == release.HoldStep {
 			st.Latched = st.Latched.With(s)
 		}
 	}
@@ -318,7 +327,13 @@ func (st *State) recover(p *Plan, d Decision) Decision {
 // climb judges the step's gates and moves on when they have passed.
 func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Time) Decision {
 	st.ripen(now.Add(-st.Span), p.limits(st.limitsStep()).LabelLag)
+	_, frozen := p.Frozen(now)
 	if why, done := st.standing(p, drift); done {
+		if why == WhyPaused || why == WhyConfigChanged {
+			if dec, moved := st.adapt(p, d, true, now); moved {
+				return dec
+			}
+		}
 		d.Overdue = why == WhyProbing && st.probesOverdue(p, now)
 		return d.hold(p, st, why)
 	}
@@ -330,7 +345,12 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 	d.Verdict = st.judge(p, &d, ev.SourceFailed, due)
 	st.lapse(p, d.Verdict, now)
 	if due && d.Verdict == release.Fail && step.Gates.Has(MetricGate) {
-		return st.failGate(p, d)
+		if dec, failed := st.failGate(p, d); failed {
+			return dec
+		}
+	}
+	if dec, moved := st.adapt(p, d, ev.SourceFailed || frozen || !ev.Observed.Known, now); moved {
+		return dec
 	}
 	if why, held := st.holding(p, &d, step, due, now); held {
 		return d.hold(p, st, why)
@@ -394,6 +414,8 @@ func (st *State) holding(p *Plan, d *Decision, step *Step, due bool, now time.Ti
 		return WhySourceFailed, true
 	case d.Off:
 		return WhyMismatch, true
+	case st.throttled(p):
+		return WhyThrottled, true
 	case !due:
 		return WhyTime, true
 	case metric && d.Verdict == release.NoData:
@@ -427,16 +449,16 @@ func (st *State) lapse(p *Plan, v release.Verdict, now time.Time) {
 	}
 }
 
-// failGate rolls back for good, or holds where the failing signals are
-// configured to.
-func (st *State) failGate(p *Plan, d Decision) Decision {
+// failGate rolls back for good, unless the failing signals are configured to
+// hold or to throttle.
+func (st *State) failGate(p *Plan, d Decision) (Decision, bool) {
 	l := p.limits(st.Step)
 	for _, v := range d.Verdicts {
 		if v.Needed && v.Verdict == release.Fail && l.Rules[v.Finding.Signal].OnFail == release.RollBack {
 			st.Stage = Failed
 			d.Finding = v.Finding
-			return d.write(p, st, release.Lock, release.Weight{Ring: st.Weight.Ring}, WhyGateFailed)
+			return d.write(p, st, release.Lock, release.Weight{Ring: st.Weight.Ring}, WhyGateFailed), true
 		}
 	}
-	return d.hold(p, st, WhyFailing)
+	return d, false
 }

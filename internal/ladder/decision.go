@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -46,12 +47,18 @@ const (
 	WhyMismatch
 	// WhyMore: more of the evidence follows with the next call.
 	WhyMore
+	// WhyAdapted: the weight follows the error rate within the step's bounds.
+	WhyAdapted
+	// WhyThrottled: a signal lowers the weight, or it is on its way back to the
+	// step's share.
+	WhyThrottled
 )
 
 var whyNames = [...]string{
 	"", "start", "passed", "complete", "recovered", "trip", "probe", "gate_failed", "locked", "failed", "cooldown",
 	"probing", "time", "insufficient", "no_data", "failing", "source_failed", "frozen", "paused", "approval", "drift",
 	"other_candidate", "config_changed", "completed", "manual", "unread", "share_mismatch", "more",
+	"adapted", "throttled",
 }
 
 // String returns the reason's name in files and output.
@@ -88,13 +95,14 @@ type Decision struct {
 	Again    bool      // the write was asked for before and has not been read back
 	Until    time.Time // end of a freeze, or of a cooldown
 
-	Finding  release.Finding // what a failed gate rests on
-	Event    release.Event
-	Happened bool // Event is one
-	Round    breaker.Round
-	Trials   int64
-	SlowSpan time.Duration // how far back the breaker's slow layer looks at most
-	Needed   int64         // judged requests that it needs there; 0 for a cumulative sum
+	Finding   release.Finding   // what a failed gate or an adapted weight rests on
+	Throttled release.SignalSet // the signals that lower the weight
+	Event     release.Event
+	Happened  bool // Event is one
+	Round     breaker.Round
+	Trials    int64
+	SlowSpan  time.Duration // how far back the breaker's slow layer looks at most
+	Needed    int64         // judged requests that it needs there; 0 for a cumulative sum
 }
 
 // fill copies what every decision tells of the state.
@@ -261,6 +269,10 @@ func (d *Decision) standing() string {
 		return "rolled back by a person"
 	case WhyUnread:
 		return "everything has passed, but the target could not be read"
+	case WhyAdapted:
+		return fmt.Sprintf("%s: the share goes to %s", d.Finding, d.Weight)
+	case WhyThrottled:
+		return d.throttling()
 	case WhyMore:
 		return "more windows are to be looked at first"
 	case WhyMismatch:
@@ -294,6 +306,21 @@ func (d *Decision) insufficient() string {
 	return s
 }
 
+// throttling says which signals lower the weight, or that it comes back.
+func (d *Decision) throttling() string {
+	var names []string
+	for s := range d.Throttled.All() {
+		names = append(names, s.String())
+	}
+	switch {
+	case d.Move == release.Hold:
+		return fmt.Sprintf("the share is down to %s of this step's: it waits until it is back", d.Weight)
+	case len(names) > 0:
+		return fmt.Sprintf("%s past its limit: the share goes down to %s", strings.Join(names, " and "), d.Weight)
+	}
+	return fmt.Sprintf("no signal that throttles is past its limit: the share goes back to %s", d.Weight)
+}
+
 // rate prints a rate with the digits that a person needs: 0.26, 2.6, 26, 260.
 func rate(perMinute float64) string {
 	if perMinute >= 10 {
@@ -303,8 +330,13 @@ func rate(perMinute float64) string {
 }
 
 func unitOf(s release.Signal) string {
-	if s == release.SolveRate {
+	switch s {
+	case release.SolveRate:
 		return "judged"
+	case release.TTFTP99, release.TTFTSlow, release.ITL, release.StreamAborts:
+		return "streams with " + s.String()
+	case release.KVCache:
+		return "windows with " + s.String()
 	}
 	return "requests with " + s.String()
 }

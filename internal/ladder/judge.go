@@ -20,7 +20,7 @@ type SignalVerdict struct {
 // judge forms the verdict of each signal and of the gate. The weakest needed
 // verdict decides, in the order of release.Verdict: one failure fails the gate
 // even while others lack data. A failure latches within the attempt once the
-// gate is due.
+// gate is due, except of a signal that throttles: less weight may mend it.
 func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Verdict {
 	l := p.limits(st.Step)
 	gate, needed := release.Pass, false
@@ -30,7 +30,7 @@ func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Ver
 		if !v.Looked {
 			continue
 		}
-		if v.Needed && due && v.Verdict == release.Fail && p.step(st.Step).Gates.Has(MetricGate) {
+		if v.Needed && due && v.Verdict == release.Fail && p.step(st.Step).Gates.Has(MetricGate) && l.Rules[s].OnFail != release.Throttle {
 			st.Latched = st.Latched.With(s)
 		}
 		if v.Needed && st.Latched.Has(s) {
@@ -51,15 +51,16 @@ func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Ver
 }
 
 // signal holds one signal's tally against the step's limits: the same limits
-// as the breaker's, from min_samples_slow on.
+// as the breaker's, from min_samples_slow on, or from the min_count of a signal
+// of streaming or infrastructure that has one.
 func (st *State) signal(l *breaker.Limits, s release.Signal) SignalVerdict {
 	mode := l.Rules[s].Mode
-	optional := s == release.Cost || s == release.P99
+	optional := s == release.Cost || s == release.P99 || s.Streaming()
 	if mode == release.Off || optional && mode != release.Required && !st.Supplied.Has(s) {
 		return SignalVerdict{}
 	}
 	f, failing := st.Gate.finding(l, s, st.Gate.Span)
-	v := SignalVerdict{Finding: f, MinOf: max(l.MinSamples, 1), Looked: true, Needed: mode != release.Observe}
+	v := SignalVerdict{Finding: f, MinOf: minOf(l, s), Looked: true, Needed: mode != release.Observe}
 	switch {
 	case f.Of == 0:
 		v.Verdict = release.NoData
@@ -73,13 +74,27 @@ func (st *State) signal(l *breaker.Limits, s release.Signal) SignalVerdict {
 	return v
 }
 
+// minOf is how many samples a signal is judged from.
+func minOf(l *breaker.Limits, s release.Signal) int64 {
+	if s.Streaming() {
+		if own := l.StreamLimitOf(s).MinOf; own > 0 {
+			return own
+		}
+	}
+	return max(l.MinSamples, 1)
+}
+
 // finding reads a signal off a tally and reports whether it is past its
 // limit. The p99s of windows cannot be merged: their mean, weighted by
-// requests, stands for the step, and likewise the cost ratios'. Counts are
+// requests or streams, stands for the step, and likewise the cost ratios'. Counts are
 // judged by the breaker's own rules; the solve rate by its window form, also
 // where the breaker sums up.
 func (t *Tally) finding(l *breaker.Limits, s release.Signal, span time.Duration) (release.Finding, bool) {
 	f := release.Finding{Signal: s, Span: span}
+	if s.Streaming() {
+		c := t.Streaming.Of(s)
+		return l.StreamFinding(s, c, span), l.StreamLimitOf(s).Trips(c)
+	}
 	switch s {
 	case release.Violations:
 		allowed := l.ViolationsAllowed(t.ViolationsOf)

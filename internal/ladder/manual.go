@@ -109,7 +109,7 @@ func AcceptConfig(p *Plan, st *State) error {
 	}
 	step := 0 // where a weight of 0 goes on from
 	if !st.Weight.IsZero() && st.Stage != NotStarted {
-		step = slices.IndexFunc(p.Steps, func(s Step) bool { return s.Weight.Same(st.Weight) })
+		step = slices.IndexFunc(p.Steps, func(s Step) bool { return s.Weight.Same(st.base()) })
 		if step < 0 {
 			return ErrOffLadder
 		}
@@ -131,6 +131,11 @@ func (st *State) reconsider(p *Plan) {
 	case release.Advance:
 		next = st.Step + 1
 	case release.Start:
+	case release.Adjust:
+		if st.raising() {
+			st.forget()
+		}
+		return
 	default:
 		return
 	}

@@ -59,6 +59,7 @@ type Plan struct {
 	CostBaselineUSD float64       // cost_baseline_usd: stands in for stable's mean; 0: none
 	Digest          string        // of the configuration: approvals and journal name it
 	Share           ShareCheck    // of the live driver; the zero value checks nothing
+	Adaptive        Adaptive      // how the weight moves within a step
 	Candidate       string        // release id: digest of versions.canary without its weight
 }
 

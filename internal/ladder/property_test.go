@@ -50,6 +50,13 @@ func drawMinute(t *rapid.T) minuteOf {
 	w.Judged = w.Total - rapid.Int64Range(0, w.Total/4).Draw(t, "unjudged")
 	w.Solved = w.Judged - rapid.Int64Range(0, w.Judged/7).Draw(t, "unsolved")
 	w.Known = release.HasSolved | release.HasViolations | release.HasTransfers
+	if rapid.Bool().Draw(t, "status") {
+		w.StatusOf, w.Known = w.Total, w.Known|release.HasErrors
+		w.Errors = rapid.Int64Range(0, w.Total/8).Draw(t, "errors")
+	}
+	if rare("full", 6) {
+		w.KVCache, w.Known = 0.95, w.Known|release.HasKVCache
+	}
 	if rare("fault", 20) {
 		w.Violations = rapid.Int64Range(0, 4).Draw(t, "violations")
 	}
@@ -77,6 +84,14 @@ func drawPlan(t *rapid.T) *ladder.Plan {
 		l.Judge = breaker.Judge(rapid.IntRange(0, 1).Draw(t, "judge"))
 		l.Noise.Z = rapid.SampledFrom([]float64{0, 3}).Draw(t, "z")
 	}))
+	if rapid.Bool().Draw(t, "adaptive") {
+		a := ladder.DefaultAdaptive()
+		a.On, a.Limit, a.Span, a.Least = true, release.MustRatio("0.05"), minutes(5), 20
+		a.Interval = minutes(rapid.IntRange(1, 5).Draw(t, "interval"))
+		a.Min = rapid.SampledFrom([]release.Weight{{}, pct(3)}).Draw(t, "min")
+		a.Max = rapid.SampledFrom([]release.Weight{{}, pct(50)}).Draw(t, "max")
+		p.Adaptive = a
+	}
 	p.CostBaselineUSD = rapid.SampledFrom([]float64{0, 0.01}).Draw(t, "baseline")
 	if rapid.Bool().Draw(t, "approval") {
 		for i := range p.Steps {
@@ -154,7 +169,7 @@ func newWorld(p *ladder.Plan) *world {
 }
 
 // TestRandomReleasesKeepTheRules: whatever comes, no weight is asked for but
-// the first step's, the next step's and 0; a step forward is one step; every
+// the first step's, the next step's, one below that and 0; a step forward is one step; every
 // decision has a reason.
 func TestRandomReleasesKeepTheRules(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -190,6 +205,8 @@ func checkMove(t *rapid.T, w *world, d ladder.Decision, before release.Weight) {
 		ok = d.Step > 0 && d.Weight.Same(steps[d.Step].Weight) && d.Step <= w.st.Step+1
 	case release.RollBackMove, release.Lock:
 		ok = d.Weight.IsZero()
+	case release.Adjust:
+		ok = !d.Weight.IsZero() && (d.Step == len(steps)-1 || steps[d.Step+1].Weight.Above(d.Weight))
 	}
 	if !ok {
 		t.Fatalf("%s asks for %s at step %d, weight before %s", d.Move, d.Weight, d.Step, before)

@@ -157,7 +157,11 @@ func (r *recentShare) forget(n int) { r.Slots = r.Slots[:copy(r.Slots, r.Slots[n
 // mismatch that is over since shareMended is forgotten at once: it would outlive
 // its cause by hours.
 func (st *State) share(c *ShareCheck, w *release.Window, stable []release.Window) {
-	if w.T.Before(st.At.Add(shareGrace * w.Span)) {
+	since := st.At
+	if st.Adapt.Set.After(since) {
+		since = st.Adapt.Set
+	}
+	if w.T.Before(since.Add(shareGrace * w.Span)) {
 		return
 	}
 	st.Share.add(c, w, stable)

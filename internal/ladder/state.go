@@ -74,6 +74,8 @@ type State struct {
 
 	Approval *Approval `json:"approval,omitempty"`
 
+	Adapt adaption `json:"adapt,omitzero"` // the weight's course within the step
+
 	Stable  stableCost `json:"stable_cost"`
 	CostRef float64    `json:"cost_ref"` // USD a request of stable before the last step; 0: unknown
 }
@@ -155,13 +157,15 @@ type Tally struct {
 	P99MS        float64 `json:"p99_ms"`            // sum of p99 x requests
 	SlowOf       int64   `json:"slow_of,omitempty"` // requests with a known count of slow ones
 	Slow         int64   `json:"slow,omitempty"`
+
+	Streaming breaker.StreamCounts `json:"streaming,omitzero"` // of streaming and infrastructure, by signal
 }
 
 // tallyOf returns one window as a tally. cost_min_samples and p99_min_samples
 // are about a window that may trip alone; the gate pools windows until there
 // are min_samples_slow requests, so the small ones count here.
 func tallyOf(w *release.Window) Tally {
-	t := Tally{T: w.T.UnixNano(), Span: w.Span, Requests: w.Total, SolveCounts: breaker.SolveCountsOf(w)}
+	t := Tally{T: w.T.UnixNano(), Span: w.Span, Requests: w.Total, SolveCounts: breaker.SolveCountsOf(w), Streaming: breaker.StreamCountsOf(w)}
 	if w.Has(release.HasViolations) {
 		t.ViolationsOf, t.Violations = w.Total, w.Violations
 	}
@@ -194,6 +198,7 @@ func (t *Tally) add(o *Tally) {
 	t.P99MS += o.P99MS
 	t.SlowOf += o.SlowOf
 	t.Slow += o.Slow
+	t.Streaming.Add(&o.Streaming)
 }
 
 // control adds to a window of the canary what stable did in its span, as far as
@@ -272,7 +277,7 @@ func (st *State) ripen(now time.Time, lag time.Duration) {
 func (st *State) enterStep(step int, at time.Time) {
 	st.Step, st.At, st.Covered, st.PausedFor = step, at, 0, 0
 	st.Share, st.Gate, st.Unripe = recentShare{}, Tally{}, st.Unripe[:0]
-	st.Approval = nil
+	st.Approval, st.Adapt = nil, adaption{}
 }
 
 // stableCost is stable's spending by hour, for the last day.

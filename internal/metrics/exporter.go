@@ -2,8 +2,6 @@ package metrics
 
 import (
 	"bytes"
-	"encoding/json"
-	"math"
 	"net/http"
 	"sync/atomic"
 	"time"
@@ -54,20 +52,7 @@ type health struct {
 // Health answers 200 while decisions are made in time, else 503.
 func (e *Exporter) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		h := health{Schema: 1, Status: "ok", AgeLimit: e.limit.Seconds()}
-		now, since := e.now(), e.started
-		if v := e.view.Load(); v != nil && !v.LastDecision.IsZero() {
-			since = v.LastDecision
-			h.Age = new(math.Round(age(since, now)*1000) / 1000)
-		} else {
-			h.Status = "starting"
-		}
-		code := http.StatusOK
-		if now.Sub(since) > e.limit {
-			h.Status, code = "stale", http.StatusServiceUnavailable
-		}
-		w.Header().Set("Content-Type", "application/json")
-		w.WriteHeader(code)
-		_ = json.NewEncoder(w).Encode(h) // whoever asked has gone
+		h, code := e.health()
+		answerHealth(w, h, code)
 	})
 }

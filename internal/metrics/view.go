@@ -66,10 +66,12 @@ var (
 		release.Pass.String(), release.Fail.String(), release.Insufficient.String(), release.NoData.String(), release.Error.String(),
 	}
 	moves = []release.Move{
-		release.Start, release.Advance, release.Hold, release.RollBackMove, release.Probe, release.Complete, release.AwaitApproval, release.Lock,
+		release.Start, release.Advance, release.Hold, release.RollBackMove, release.Probe, release.Complete, release.AwaitApproval, release.Lock, release.Adjust,
 	}
 	tripping = []release.Signal{
-		release.Violations, release.Cost, release.P99, release.Transfers, release.SolveRate, release.Probes,
+		release.Violations, release.Cost, release.P99, release.Transfers,
+		release.TTFTP99, release.TTFTSlow, release.ITL, release.StreamAborts, release.ServerErrors, release.Errors, release.KVCache,
+		release.SolveRate, release.Probes,
 	}
 	// stages stand in the order of ladder's constants.
 	stages = []string{
@@ -81,13 +83,15 @@ var (
 // Write writes the view in the text format of Prometheus, the same bytes for
 // the same view and time.
 func Write(w io.Writer, v View, now time.Time) error {
-	var f Families
-	f.Build(v.Version)
-	v.release(&f)
-	v.signals(&f)
-	v.counts(&f)
-	v.times(&f, now)
-	return f.Write(w)
+	return WriteAll(w, []View{v}, now)
+}
+
+// add adds a view's series.
+func (v *View) add(f *Families, now time.Time) {
+	v.release(f)
+	v.signals(f)
+	v.counts(f)
+	v.times(f, now)
 }
 
 // release adds where the release stands.
@@ -123,7 +127,7 @@ func (v *View) signals(f *Families) {
 		f.Gauge("canaryctl_signal_value", "Figure of a signal at the present step, in the signal's own unit.", s.Value, at...)
 		f.Gauge("canaryctl_signal_limit", "Limit that the figure is held against, in the signal's own unit.", s.Limit, at...)
 		if s.Verdict != release.Error {
-			f.Gauge("canaryctl_signal_samples", "Requests, or judged requests, that the figure was counted over.", float64(s.Samples), at...)
+			f.Gauge("canaryctl_signal_samples", "Requests, judged requests, streams or windows that the figure was counted over.", float64(s.Samples), at...)
 		}
 	}
 }

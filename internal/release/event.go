@@ -12,8 +12,8 @@ type Finding struct {
 	Signal Signal        `json:"signal"`
 	Value  float64       `json:"value"`           // the figure, in the signal's own unit
 	Limit  float64       `json:"limit"`           // what it was held against
-	Count  int64         `json:"count,omitempty"` // violations, transfers, solved, or good probes
-	Of     int64         `json:"samples"`         // requests, judged requests or probes it was counted over
+	Count  int64         `json:"count,omitempty"` // violations, transfers, solved, slow or aborted streams, errors, or good probes
+	Of     int64         `json:"samples"`         // requests, judged requests, streams, windows or probes it was counted over
 	Span   time.Duration `json:"-"`               // the span of time it was counted over
 
 	Form          Form    `json:"form,omitempty"`           // the rule that set Limit
@@ -67,6 +67,8 @@ func (f Finding) String() string {
 		return fmt.Sprintf("p99 latency %s ms, limit %s ms (%d requests)", number(f.Value), number(f.Limit), f.Of)
 	case Transfers:
 		return fmt.Sprintf("%d of %d requests handed to a human in %s (%s), limit %s", f.Count, f.Of, Minutes(f.Span), percent(f.Value), percent(f.Limit))
+	case TTFTP99, TTFTSlow, ITL, StreamAborts, ServerErrors, Errors, KVCache:
+		return f.streaming()
 	case SolveRate:
 		return f.solveRate()
 	case Cooldown:

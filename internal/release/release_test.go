@@ -121,7 +121,7 @@ func TestNamesSurviveJSON(t *testing.T) {
 		M release.Move
 	}
 	for s := range release.Probes + 1 {
-		in := names{S: s, V: release.Verdict(s % 5), P: release.Phase(s % 3), M: release.Move(s)}
+		in := names{S: s, V: release.Verdict(s % 5), P: release.Phase(s % 3), M: release.Move(s % 9)}
 		b, err := json.Marshal(in)
 		if err != nil {
 			t.Fatal(err)

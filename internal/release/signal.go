@@ -55,15 +55,6 @@ func (s *Signal) UnmarshalText(b []byte) error {
 	return fmt.Errorf("unknown signal %q", b)
 }
 
-// SignalSet is a set of signals.
-type SignalSet uint16
-
-// Has reports whether s is in the set.
-func (set SignalSet) Has(s Signal) bool { return set&(1<<s) != 0 }
-
-// With returns the set with s in it.
-func (set SignalSet) With(s Signal) SignalSet { return set | 1<<s }
-
 // Mode says what becomes of a signal that is past its limit.
 type Mode uint8
 

@@ -76,9 +76,10 @@ const (
 	Complete                  // the last step's gates passed; the weight stays
 	AwaitApproval             // everything but a person's word is there
 	Lock                      // weight to 0 until a person clears it
+	Adjust                    // weight up or down within the step's bounds
 )
 
-var moveNames = [...]string{"hold", "start", "advance", "roll_back", "probe", "complete", "await_approval", "lock"}
+var moveNames = [...]string{"hold", "start", "advance", "roll_back", "probe", "complete", "await_approval", "lock", "adjust"}
 
 // String returns the move's name in files and output.
 func (m Move) String() string {

@@ -12,6 +12,7 @@ import (
 // Comparison is one feed under two configurations.
 type Comparison struct {
 	Name        string
+	Scene       string // "": the whole service
 	LeftConfig  string // what is in force: the scenario's plan or a file
 	RightConfig string // --against
 	Left, Right *simulate.Outcome
@@ -29,6 +30,7 @@ type Change struct {
 type ComparisonJSON struct {
 	Schema   int            `json:"schema"`
 	Scenario string         `json:"scenario"`
+	Scene    string         `json:"scene,omitempty"`
 	Config   string         `json:"config"`
 	Against  string         `json:"against"`
 	Same     bool           `json:"same"`
@@ -90,7 +92,7 @@ func (m keyedMove) key() string {
 func (c *Comparison) JSON() ComparisonJSON {
 	changes := c.Changes()
 	doc := ComparisonJSON{
-		Schema: schemaVersion, Scenario: c.Name, Config: c.LeftConfig, Against: c.RightConfig,
+		Schema: schemaVersion, Scenario: c.Name, Scene: c.Scene, Config: c.LeftConfig, Against: c.RightConfig,
 		Same: len(changes) == 0, Changes: changes,
 		Exposure: [2]int64{c.Left.Exposure.Requests, c.Right.Exposure.Requests},
 	}
@@ -104,7 +106,7 @@ func (c *Comparison) JSON() ComparisonJSON {
 func (c *Comparison) Text(w io.Writer, style Style) error {
 	var b strings.Builder
 	changes := c.Changes()
-	fmt.Fprintf(&b, "%s: %s against %s\n", style.paint(bold, plain(c.Name)), plain(c.LeftConfig), plain(c.RightConfig))
+	fmt.Fprintf(&b, "%s: %s against %s\n", style.paint(bold, plain(inScene(c.Name, c.Scene))), plain(c.LeftConfig), plain(c.RightConfig))
 	if len(changes) == 0 {
 		fmt.Fprintf(&b, "  no decision differs\n")
 	} else {

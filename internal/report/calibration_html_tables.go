@@ -361,6 +361,9 @@ func signalTable(r *calibrate.Report) *table {
 		p99 += "; judged by " + plain(r.P99.Judge)
 	}
 	t.add("p99", known(r.P99.ValueMS, 1, 5, " ms"), requests(r.P99.Slow.Requests), p99)
+	if r.TTFT != nil {
+		t.add("p99 of the first token", known(&r.TTFT.ValueMS, 1, 5, " ms"), "", plain(r.TTFT.Method))
+	}
 	cost := "coefficient of variation " + known(r.Cost.CV, 1, 3, "")
 	if r.Cost.CVFrom != "" {
 		cost += ", of " + plain(r.Cost.CVFrom)

@@ -11,6 +11,7 @@ import (
 // Runs is a scenario drawn many times.
 type Runs struct {
 	Name         string
+	Scene        string // "": the whole service
 	Seed         uint64 // of the first run; the others count up from it
 	Fault        bool   // the scenario declares one
 	Batch        simulate.Batch
@@ -21,6 +22,7 @@ type Runs struct {
 type RunsJSON struct {
 	Schema       int           `json:"schema"`
 	Scenario     string        `json:"scenario"`
+	Scene        string        `json:"scene,omitempty"`
 	Runs         int           `json:"runs"`
 	Seed         uint64        `json:"seed"`
 	Weeks        float64       `json:"weeks"`
@@ -53,7 +55,7 @@ type spreadJSON struct {
 func (r *Runs) JSON() RunsJSON {
 	b := &r.Batch
 	doc := RunsJSON{
-		Schema: schemaVersion, Scenario: r.Name, Runs: b.Runs, Seed: r.Seed, Weeks: b.Weeks,
+		Schema: schemaVersion, Scenario: r.Name, Scene: r.Scene, Runs: b.Runs, Seed: r.Seed, Weeks: b.Weeks,
 		FalseTrips: falseJSON{Count: b.FalseTrips, Weeks: b.HealthyWeeks},
 		Tripped:    b.RunsThatTripped, Delay: spreadOf(b.DelayMin), Exposure: spreadOf(b.Exposure),
 		Completed: b.Completed, Locked: b.Locked, Expectations: r.Expectations,
@@ -84,7 +86,7 @@ func spreadOf(s simulate.Spread) *spreadJSON {
 func (r *Runs) Text(w io.Writer, style Style) error {
 	var t strings.Builder
 	b := &r.Batch
-	fmt.Fprintf(&t, "%s: %s, %s, %s weeks in all\n", style.paint(bold, plain(r.Name)), counted(b.Runs, "run"), r.seeds(), figure(b.Weeks))
+	fmt.Fprintf(&t, "%s: %s, %s, %s weeks in all\n", style.paint(bold, plain(inScene(r.Name, r.Scene))), counted(b.Runs, "run"), r.seeds(), figure(b.Weeks))
 	fmt.Fprintf(&t, "  false trips      %s\n", r.falseTrips())
 	fmt.Fprintf(&t, "  tripped          %d of %s\n", b.RunsThatTripped, counted(b.Runs, "run"))
 	if r.Fault {

@@ -11,6 +11,7 @@ import (
 // Simulation is one replay with what was expected of it.
 type Simulation struct {
 	Name         string
+	Scene        string // "": the whole service
 	About        string // one line; may be empty
 	Plan         *ladder.Plan
 	Outcome      *simulate.Outcome
@@ -34,6 +35,7 @@ const schemaVersion = 1
 type SimulationJSON struct {
 	Schema       int            `json:"schema"`
 	Scenario     string         `json:"scenario"`
+	Scene        string         `json:"scene,omitempty"`
 	Service      string         `json:"service"`
 	Start        string         `json:"start"`
 	Minutes      int            `json:"minutes"`
@@ -148,7 +150,7 @@ type VerdictJSON struct {
 func (s *Simulation) JSON() SimulationJSON {
 	o := s.Outcome
 	doc := SimulationJSON{
-		Schema: schemaVersion, Scenario: s.Name, Service: s.Plan.Service, Start: stamp(o.Start),
+		Schema: schemaVersion, Scenario: s.Name, Scene: s.Scene, Service: s.Plan.Service, Start: stamp(o.Start),
 		Minutes: int(time.Duration(o.Ticks) * o.Span / time.Minute), Gaps: o.Gaps,
 		Requests: requestsJSON{Canary: o.Canary, Stable: o.Stable},
 		Events:   []eventJSON{}, Rollbacks: []rollbackJSON{}, Decisions: []decisionJSON{},

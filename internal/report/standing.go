@@ -14,8 +14,9 @@ import (
 type Standing struct {
 	Schema   int           `json:"schema"`
 	Command  string        `json:"command"`
-	Service  string        `json:"service"`
-	Release  string        `json:"release"` // id, the first 12 digits
+	Service  string        `json:"service"`         // of a scene SERVICE/SCENE
+	Scene    string        `json:"scene,omitempty"` // "": the whole service
+	Release  string        `json:"release"`         // id, the first 12 digits
 	Decision string        `json:"decision"`
 	Why      string        `json:"why"`
 	Step     int           `json:"step"` // from 1; 0: not started

@@ -63,7 +63,7 @@ func (s *Simulation) Text(w io.Writer, style Style) error {
 func (s *Simulation) head(b *strings.Builder, style Style) {
 	o := s.Outcome
 	length := time.Duration(o.Ticks) * o.Span
-	fmt.Fprintf(b, "%s: %s\n", style.paint(bold, plain(s.Name)), s.summary())
+	fmt.Fprintf(b, "%s: %s\n", style.paint(bold, plain(inScene(s.Name, s.Scene))), s.summary())
 	if s.About != "" {
 		fmt.Fprintf(b, "  %s\n", plain(s.About))
 	}
@@ -327,16 +327,21 @@ func (s *Simulation) end(b *strings.Builder) {
 }
 
 func (s *Simulation) expected(b *strings.Builder, style Style) {
-	if len(s.Expectations) == 0 {
+	expectations(b, style, s.Expectations)
+}
+
+// expectations lists what was expected and, where it was not met, what came.
+func expectations(b *strings.Builder, style Style, list []Expectation) {
+	if len(list) == 0 {
 		return
 	}
-	bad := failed(s.Expectations)
+	bad := failed(list)
 	verdict := style.paint(green, "all met")
 	if bad > 0 {
 		verdict = style.paint(red, fmt.Sprintf("%d not met", bad))
 	}
-	fmt.Fprintf(b, "\nexpectations  %d, %s\n", len(s.Expectations), verdict)
-	for _, e := range s.Expectations {
+	fmt.Fprintf(b, "\nexpectations  %d, %s\n", len(list), verdict)
+	for _, e := range list {
 		if e.OK {
 			fmt.Fprintf(b, "  ok    %s\n", e.Want)
 			continue

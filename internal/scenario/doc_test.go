@@ -64,8 +64,8 @@ func TestReferenceOfFaultsIsTheTable(t *testing.T) {
 		if cells[2] != arm {
 			t.Errorf("%s: the reference says arm %s, the table %s", row.name, cells[2], arm)
 		}
-		if at := slices.IndexFunc(table, func(f fault) bool { return f.name == row.name }); (at < 6) != row.harm {
-			t.Errorf("%s: the reference says that the first six make the canary bad", row.name)
+		if healthy := row.name == "traffic_drop" || row.name == "label_lag"; healthy == row.harm {
+			t.Errorf("%s: the reference says that all but traffic_drop and label_lag make the canary bad", row.name)
 		}
 	}
 }

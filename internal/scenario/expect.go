@@ -19,7 +19,7 @@ var (
 	timeKeys       = []string{"minute", "within", "between"}
 	transitionKeys = append([]string{"from", "to", "signal", "escalated", "locked"}, timeKeys...)
 	phases         = []string{"CLOSED", "OPEN", "HALF_OPEN"}
-	moves          = []string{"start", "advance", "roll_back", "probe", "complete", "await_approval", "lock"}
+	moves          = []string{"start", "advance", "roll_back", "probe", "complete", "await_approval", "lock", "adjust"}
 )
 
 // span is when something is expected: minutes low to high, or any time.

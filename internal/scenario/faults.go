@@ -31,12 +31,21 @@ var table = []fault{
 	{"violation_burst", simulate.ViolationLevel, events, nil, release.Canary, true},
 	{"hand_off_surge", simulate.TransferLevel, events, nil, release.Canary, true},
 	{"cost_doubling", simulate.CostLevel, []how{{"factor", simulate.Times, 1e6}}, new(2.0), release.Canary, true},
-	{"tail_latency", simulate.Latency, []how{{"factor", simulate.Times, 1e6}, {"ms", simulate.ToMS, maxAmount}}, nil, release.Canary, true},
+	{"tail_latency", simulate.Latency, latency, nil, release.Canary, true},
 	{"slow_decay", simulate.Solve, []how{{"pp_per_hour", simulate.DecayPP, 100}}, nil, release.Canary, true},
 	{"solve_drop", simulate.Solve, []how{{"rate", simulate.ToRate, 1}, {"count", simulate.ToCount, maxAmount}, {"pp", simulate.DropPP, 100}}, nil, release.Canary, true},
 	{"traffic_drop", simulate.Traffic, []how{{"factor", simulate.Times, 1e6}}, new(0.0), release.All, false},
+	{"ttft_rise", simulate.TTFT, latency, nil, release.Canary, true},
+	{"slow_first_tokens", simulate.SlowStreams, events, nil, release.Canary, true},
+	{"itl_rise", simulate.InterToken, latency, nil, release.Canary, true},
+	{"stream_aborts", simulate.BrokenStreams, events, nil, release.Canary, true},
+	{"server_error_burst", simulate.ServerErrorLevel, events, nil, release.Canary, true},
+	{"refusal_burst", simulate.RefusalLevel, events, nil, release.Canary, true},
+	{"kv_fill", simulate.KVCacheLevel, []how{{"rate", simulate.ToRate, 1}, {"pp_per_hour", simulate.FillPP, 6000}}, nil, release.Canary, true},
 	{"label_lag", simulate.Labels, []how{{"lag", simulate.LateMinutes, maxMinutes}}, nil, release.All, false},
 }
+
+var latency = []how{{"factor", simulate.Times, 1e6}, {"ms", simulate.ToMS, maxAmount}}
 
 var events = []how{{"rate", simulate.ToRate, 1}, {"count", simulate.ToCount, maxAmount}, {"factor", simulate.Times, 1e6}}
 

@@ -21,6 +21,8 @@ var (
 	baseKeys = []string{
 		"solve_rate", "solved", "judged_share", "judged", "violation_rate", "violations", "transfer_rate", "transfers",
 		"p99_ms", "latency_sigma", "cost_usd", "cost_ratio", "cost_sigma",
+		"streams_share", "ttft_p99_ms", "ttft_slow_rate", "ttft_slow", "itl_ms", "abort_rate", "aborts",
+		"server_error_rate", "server_errors", "refusal_rate", "refusals", "kv_cache",
 	}
 )
 
@@ -124,6 +126,7 @@ func (r *reader) base(sc *Scenario, feed *section) {
 	if s.has("cost_sigma") && !s.has("cost_usd") && !s.has("cost_ratio") {
 		s.refuse("cost_sigma", "missing-key", "", "cost_sigma says nothing without cost_usd or cost_ratio")
 	}
+	s.streaming(&b.Streaming)
 }
 
 // some reads a figure that is missing where it is left out, and so cannot be

@@ -12,7 +12,7 @@ import (
 	"github.com/canaryctl/canaryctl/internal/diag"
 )
 
-var topKeys = []string{"scenario", "about", "start", "plan", "feed", "fault_from", "approve", "expect"}
+var topKeys = []string{"scenario", "about", "start", "plan", "feed", "fault_from", "approve", "storm", "expect"}
 
 // defaultStart is when synthetic time starts unless a scenario says: a Monday.
 var defaultStart = time.Date(2026, 1, 5, 0, 0, 0, 0, time.UTC)
@@ -50,9 +50,17 @@ func (r *reader) scenario(sc *Scenario, root *yaml.Node) {
 		sc.About, _ = s.text("about")
 		sc.About = strings.TrimSpace(sc.About)
 	}
+	if s.has("storm") {
+		r.storm(sc, s)
+		return
+	}
 	sc.Approve, _ = s.flag("approve")
 	r.start(sc, s)
 	r.plan(sc, s, root)
+	if hasScenes(sc, s) {
+		r.scenes(sc, s)
+		return
+	}
 	faultNodes := []*yaml.Node(nil)
 	if s.need("feed", "what the service does, minute by minute") {
 		faultNodes = r.feed(sc, s)

@@ -47,6 +47,17 @@ type Scenario struct {
 	// first fault that is the canary's own. Nil: it never does.
 	FaultFrom *int
 
+	// Storm is set in a scenario about clients of a throttled upstream; it has
+	// neither plan nor feed, and Feed, Check and CheckRuns must not be called.
+	Storm *Storm
+
+	// Scene is the scene that it is about; "": the whole service. Scenes are those
+	// of a file that has several: each is a scenario by itself, and what is above
+	// them is what they have in common. Feed, Check and CheckRuns of a scenario
+	// with Scenes must not be called.
+	Scene  string
+	Scenes []*Scenario
+
 	expect []expectation
 	spec   simulate.Spec
 }

@@ -53,6 +53,8 @@ type Base struct {
 	CostUSD   float64 // mean of a request of stable; 0: not known
 	CostRatio float64 // canary's mean over stable's; 0: not known, and 1 where CostUSD is
 	CostSigma float64 // of the logarithm of a request's cost, for drawn feeds
+
+	Streaming Streaming
 }
 
 // Level is how much of a figure there is: a share of the requests it is
@@ -81,9 +83,17 @@ const (
 	Latency
 	CostLevel
 	Labels // how much of the outcome is known when a window is read
+	TTFT   // time to first token
+	SlowStreams
+	InterToken
+	BrokenStreams
+	ServerErrorLevel
+	RefusalLevel
+	KVCacheLevel
 )
 
-var targetNames = [...]string{"traffic", "solve rate", "violations", "transfers", "latency", "cost", "labels"}
+var targetNames = [...]string{"traffic", "solve rate", "violations", "transfers", "latency", "cost", "labels",
+	"time to first token", "slow streams", "inter-token latency", "broken streams", "server errors", "refusals", "KV cache"}
 
 // String returns the target's name in messages.
 func (t Target) String() string { return targetNames[t] }
@@ -102,6 +112,7 @@ const (
 	SwingShare                // traffic: up and down by this share within 24 hours
 	SwingPP                   // solve rate: up and down by percentage points within 24 hours
 	LateMinutes               // labels: minutes until the last outcome of a window is known, evenly
+	FillPP                    // KV cache: percentage points up for every hour since From
 )
 
 // changesOf says which changes a target can undergo.
@@ -113,6 +124,14 @@ var changesOf = [...][]Change{
 	Latency:        {ToMS, Times},
 	CostLevel:      {Times},
 	Labels:         {LateMinutes},
+
+	TTFT:             {ToMS, Times},
+	SlowStreams:      {ToRate, ToCount, Times},
+	InterToken:       {ToMS, Times},
+	BrokenStreams:    {ToRate, ToCount, Times},
+	ServerErrorLevel: {ToRate, ToCount, Times},
+	RefusalLevel:     {ToRate, ToCount, Times},
+	KVCacheLevel:     {ToRate, FillPP},
 }
 
 // Fault is a change of one figure for some time. Faults apply in their order.
@@ -175,6 +194,9 @@ func (s *Spec) check() error {
 		}
 	}
 	if reason := s.tooMany(); reason != "" {
+		return bad("%s", reason)
+	}
+	if reason := b.Streaming.refuse(s.PerMin); reason != "" {
 		return bad("%s", reason)
 	}
 	for _, x := range []float64{b.P99MS, b.LatencySigma, b.CostUSD, b.CostRatio, b.CostSigma} {
@@ -243,7 +265,7 @@ func (s *Spec) refuse(f *Fault) string {
 		return fmt.Sprintf("the base has no %s for it to change", f.Target)
 	case f.Arm == release.Stable && !s.Closed && s.StablePerMin == 0:
 		return "the feed has no requests of stable for it to change"
-	case f.Value == 0 && (f.Target == Latency || f.Target == CostLevel):
+	case f.Value == 0 && (f.Target == Latency || f.Target == CostLevel || f.Target == TTFT || f.Target == InterToken):
 		return "requests that take no time or cost nothing are no requests"
 	case s.Closed && f.Target == Solve && f.Change == ToCount:
 		return "in a closed loop the canary's traffic follows the weight: give a rate instead of a count"
@@ -269,8 +291,10 @@ func (s *Spec) knows(t Target) bool {
 		return s.Base.P99MS > 0
 	case CostLevel:
 		return s.Base.CostUSD > 0 || s.Base.CostRatio > 0
+	case Traffic:
+		return true
 	}
-	return true
+	return s.Base.Streaming.knows(t)
 }
 
 // levels is what an arm does in one tick.
@@ -278,6 +302,7 @@ type levels struct {
 	traffic                               float64 // factor
 	solved, judged, violations, transfers Level
 	p99, cost                             float64
+	streaming                             Streaming
 	finished                              float64 // share of outcomes known when the window is read
 	expected                              float64 // requests
 }
@@ -288,13 +313,14 @@ func (s *Synthetic) levelsAt(arm release.Arm, minute int, t time.Time) (lv level
 	b := &s.spec.Base
 	lv = levels{
 		traffic: 1, solved: b.Solved, judged: b.Judged, violations: b.Violations, transfers: b.Transfers,
-		p99: b.P99MS, cost: 1, finished: 1,
+		p99: b.P99MS, cost: 1, streaming: b.Streaming, finished: 1,
 	}
 	shared = 1
 	if arm == release.Stable {
 		for _, l := range []*Level{&lv.solved, &lv.judged, &lv.violations, &lv.transfers} {
 			*l = s.asShare(*l)
 		}
+		lv.streaming.shared(s.spec.PerMin)
 	} else if b.CostRatio > 0 {
 		lv.cost = b.CostRatio
 	}
@@ -328,6 +354,8 @@ func (s *Synthetic) levelsAt(arm release.Arm, minute int, t time.Time) (lv level
 			if late := f.Value * float64(time.Minute); late > 0 {
 				lv.finished *= min(1, float64(s.spec.LabelAge)/late)
 			}
+		default:
+			lv.streaming.under(f, minute)
 		}
 	}
 	return lv, shared
@@ -380,13 +408,18 @@ func (s *Synthetic) solveUnder(f *Fault, l Level, minute int, t time.Time) Level
 // asShare turns a count a minute, which is meant of PerMin requests, into a
 // share of requests.
 func (s *Synthetic) asShare(l Level) Level {
-	switch {
-	case !l.PerMin:
+	if !l.PerMin {
 		return l
-	case s.spec.PerMin == 0:
+	}
+	return shareOf(l, s.spec.PerMin)
+}
+
+// shareOf is a count a minute as a share of so many.
+func shareOf(l Level, perMin float64) Level {
+	if perMin == 0 {
 		return Level{Known: l.Known}
 	}
-	return Level{Value: min(l.Value/s.spec.PerMin, 1), Known: l.Known}
+	return Level{Value: min(l.Value/perMin, 1), Known: l.Known}
 }
 
 // swing is a cosine of 24 hours that is 1 at the peak hour, UTC. Both arms and

@@ -126,6 +126,9 @@ func (s *Synthetic) fill(w *release.Window, arm release.Arm, t time.Time, n int6
 		w.P99MS = s.p99(first+carryP99, n, lv.p99)
 		w.Known |= release.HasP99
 	}
+	if s.spec.Base.Streaming.known() {
+		s.fillStreaming(w, n, lv)
+	}
 }
 
 // of returns what is to be expected of a level.
@@ -208,7 +211,7 @@ const (
 	figures
 )
 
-const carries = carryFigures + 2*figures
+const carries = carryFigures + 2*figures + 2*streamingFigures
 
 func carryArm(arm release.Arm) int {
 	if arm == release.Stable {

@@ -34,10 +34,12 @@ func (e *ShareError) Error() string {
 // chance, the ladder's share over the recorded one, which is canary's requests
 // over both arms' in the hour around the tick: a single tick's share scatters.
 // Solved, unsolved and unjudged requests are drawn from
-// binomials; violations, transfers and slow requests, whose place among them
-// the windows do not tell, go with a random choice of as many requests as were
-// kept. The p99 is dropped, since it cannot be thinned from a window; costs are
-// means and stay. Stable's windows stay as they were recorded, and so does what
+// binomials; violations, transfers, slow requests, streams and requests with a
+// status, whose place among them the windows do not tell, go with a random
+// choice of as many requests as were kept, and slow or broken streams and errors
+// with as many of those. Percentiles are dropped, since they cannot be thinned
+// from a window; costs and inter-token latencies are means and stay, and KV-cache
+// use is the machine's and stays too. Stable's windows stay as they were recorded, and so does what
 // a window of the canary says of stable.
 //
 // A tick in which stable has no window has no known share and is a gap for the
@@ -148,7 +150,7 @@ func (t *Thinned) Next(weight release.Weight) (Tick, error) {
 func (t *Thinned) thin(w *release.Window, keep float64, tick, i int) release.Window {
 	d := t.dice.at(i, tick)
 	out := *w
-	out.P99MS, out.Known = 0, w.Known&^release.HasP99
+	out.P99MS, out.TTFTP99MS, out.Known = 0, 0, w.Known&^(release.HasP99|release.HasTTFT)
 	judged := int64(0)
 	if w.Has(release.HasSolved) {
 		judged = w.Judged
@@ -162,7 +164,41 @@ func (t *Thinned) thin(w *release.Window, keep float64, tick, i int) release.Win
 	out.Violations = d.among(w.Violations, out.Total, w.Total)
 	out.Transfers = d.among(w.Transfers, out.Total, w.Total)
 	out.Slow = d.among(w.Slow, out.Total, w.Total)
+	if w.Known&release.StreamingFigures != 0 {
+		d.thinStreams(&out, w)
+	}
 	return out
+}
+
+// thinStreams draws how much of what a window counts of streams and statuses
+// goes with the requests that were kept.
+func (d *dice) thinStreams(out, w *release.Window) {
+	if out.TTFTOf = 0; w.Has(release.HasTTFTSlow) {
+		out.TTFTOf = d.some(w.TTFTOf, out.Total, w.Total)
+		out.TTFTSlow = d.among(w.TTFTSlow, out.TTFTOf, w.TTFTOf)
+	}
+	out.ITLOf = d.some(w.ITLOf, out.Total, w.Total)
+	if out.ITLOf == 0 && w.ITLOf > 0 {
+		out.ITLMS, out.Known = 0, out.Known&^release.HasITL
+	}
+	out.Streams = d.some(w.Streams, out.Total, w.Total)
+	out.Aborted = d.among(w.Aborted, out.Streams, w.Streams)
+	out.StatusOf = d.some(w.StatusOf, out.Total, w.Total)
+	if !w.Has(release.HasErrors) {
+		out.ServerErrors = d.among(w.ServerErrors, out.StatusOf, w.StatusOf)
+		return
+	}
+	out.Errors = d.among(w.Errors, out.StatusOf, w.StatusOf)
+	out.ServerErrors = d.among(w.ServerErrors, out.Errors, w.Errors)
+}
+
+// some is among for requests that may be most or all of them: then it draws the
+// others, of which there are fewer.
+func (d *dice) some(marked, kept, all int64) int64 {
+	if others := all - marked; others < marked {
+		return kept - d.among(others, kept, all)
+	}
+	return d.among(marked, kept, all)
 }
 
 // among draws how many of marked requests are among kept ones chosen at random

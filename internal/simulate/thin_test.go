@@ -13,6 +13,69 @@ import (
 	"github.com/canaryctl/canaryctl/internal/simulate"
 )
 
+// streamed gives a window of 200 requests 150 streams, 140 of which are timed,
+// and 180 requests with a status, or as many of any other number.
+func streamed(w *release.Window) {
+	n := w.Total / 20
+	w.TTFTOf, w.TTFTP99MS, w.TTFTSlow = 14*n, 900, 4*n
+	w.ITLOf, w.ITLMS = 13*n, 21.5
+	w.Streams, w.Aborted = 15*n, 2*n
+	w.StatusOf, w.Errors, w.ServerErrors = 18*n, 6*n, 2*n
+	w.KVCache = 0.75
+	w.Known |= release.HasTTFT | release.HasTTFTSlow | release.HasITL | release.HasAborts | release.HasErrors | release.HasServerErrors | release.HasKVCache
+}
+
+// TestThinKeepsWhatIsKnownOfStreams: each share keeps its own denominator,
+// means and KV-cache use stay, and the percentile goes.
+func TestThinKeepsWhatIsKnownOfStreams(t *testing.T) {
+	const minutes = 4000
+	var canary, stable []release.Window
+	for m := range minutes {
+		c, s := minute(m, 200, 0, 0, 0), minute(m, 800, 0, 0, 0)
+		s.Arm = release.Stable
+		streamed(&c)
+		canary, stable = append(canary, c), append(stable, s)
+	}
+	feed, err := simulate.NewRecorded(canary, stable)
+	if err != nil {
+		t.Fatal(err)
+	}
+	thin, sum := thinned(t, feed, 1), release.Window{}
+	for thin.More() {
+		tick, err := thin.Next(release.Weight{Slots: 5, Ring: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		w := tick.Canary[0]
+		if w.TTFTOf > w.Total || w.TTFTSlow > w.TTFTOf || w.ITLOf > w.Total || w.Streams > w.Total || w.Aborted > w.Streams ||
+			w.StatusOf > w.Total || w.Errors > w.StatusOf || w.ServerErrors > w.Errors {
+			t.Fatalf("impossible window %+v", w)
+		}
+		if w.Has(release.HasTTFT) || w.TTFTP99MS != 0 || w.ITLMS != 21.5 || w.KVCache != 0.75 {
+			t.Fatalf("percentile, mean and KV cache of %+v", w)
+		}
+		if !w.Has(release.HasTTFTSlow | release.HasITL | release.HasAborts | release.HasErrors | release.HasServerErrors | release.HasKVCache) {
+			t.Fatalf("figures are gone: %+v", w)
+		}
+		sum.TTFTOf, sum.TTFTSlow, sum.ITLOf = sum.TTFTOf+w.TTFTOf, sum.TTFTSlow+w.TTFTSlow, sum.ITLOf+w.ITLOf
+		sum.Streams, sum.Aborted = sum.Streams+w.Streams, sum.Aborted+w.Aborted
+		sum.StatusOf, sum.Errors, sum.ServerErrors = sum.StatusOf+w.StatusOf, sum.Errors+w.Errors, sum.ServerErrors+w.ServerErrors
+	}
+	for _, f := range []struct {
+		name     string
+		got, was int64
+	}{
+		{"timed streams", sum.TTFTOf, 140}, {"slow streams", sum.TTFTSlow, 40}, {"paced streams", sum.ITLOf, 130},
+		{"streams", sum.Streams, 150}, {"aborts", sum.Aborted, 20},
+		{"statuses", sum.StatusOf, 180}, {"errors", sum.Errors, 60}, {"server errors", sum.ServerErrors, 20},
+	} {
+		n := float64(f.was * minutes)
+		if math.Abs(float64(f.got)-n/4) > 5*math.Sqrt(n*3/16) {
+			t.Errorf("%d %s of %g, want a quarter", f.got, f.name, n)
+		}
+	}
+}
+
 // recorded is a feed of a canary at a share of 1,000 requests a minute.
 func recorded(t *testing.T, minutes int, share int64) *simulate.Recorded {
 	t.Helper()

@@ -79,7 +79,7 @@ func severalSeries(m model.Matrix) error {
 
 // counted is what became of the values of one figure.
 type counted struct {
-	far, beyond, negative, absent int
+	far, beyond, negative, above, absent int
 }
 
 // windows makes the windows, by time, then arm, and says what was odd, once a
@@ -126,10 +126,10 @@ func (f *figures) window(i int, queries []query, odd map[string]*counted) *relea
 		return nil
 	}
 	w := &release.Window{T: f.first.Add(time.Duration(i) * f.span), Span: f.span, Arm: queries[0].arm}
-	counts := map[string]int64{}
+	counts := trace.Counts{}
 	for _, q := range queries {
 		v, c := f.values[q.String()][i], odd[q.String()]
-		if q.field == "cost" || q.field == "cost_mean" || q.field == "p99_ms" {
+		if slices.Contains(measures, q.field) {
 			c.measure(w, q.field, v)
 			continue
 		}
@@ -143,43 +143,13 @@ func (f *figures) window(i int, queries []query, odd map[string]*counted) *relea
 			c.absent++
 		}
 	}
-	w.Total = counts["total"]
-	setCounts(w, counts, queries, odd)
-	return w
-}
-
-// setCounts fills in the counts that are there and can be.
-func setCounts(w *release.Window, counts map[string]int64, queries []query, odd map[string]*counted) {
 	asked := func(field string) bool {
 		return slices.ContainsFunc(queries, func(q query) bool { return q.field == field })
 	}
-	within := func(part string, whole int64) bool {
-		if counts[part] <= whole {
-			return true
-		}
-		odd[query{arm: w.Arm, field: part}.String()].beyond++
-		return false
+	for _, field := range counts.Fill(w, asked) {
+		odd[query{arm: w.Arm, field: field}.String()].beyond++
 	}
-	if solved, ok := counts["solved"]; ok {
-		judged, known := counts["judged"]
-		if !asked("judged") {
-			judged, known = w.Total, true
-		} else if known {
-			known = within("judged", w.Total)
-		}
-		if known && within("solved", judged) {
-			w.Judged, w.Solved, w.Known = judged, solved, w.Known|release.HasSolved
-		}
-	}
-	if n, ok := counts["violations"]; ok {
-		w.Violations, w.Known = n, w.Known|release.HasViolations
-	}
-	if n, ok := counts["transfers"]; ok {
-		w.Transfers, w.Known = n, w.Known|release.HasTransfers
-	}
-	if n, ok := counts["slow"]; ok && within("slow", w.Total) {
-		w.Slow, w.Known = n, w.Known|release.HasSlow
-	}
+	return w
 }
 
 // count turns a value into a count: the nearest whole number, half to even.
@@ -204,22 +174,18 @@ func (c *counted) count(v float64, total bool) (int64, bool) {
 	return int64(n), true
 }
 
+// measures are the fields that are no counts.
+var measures = []string{"cost", "cost_mean", "p99_ms", "ttft_p99_ms", "itl_ms", "kv_cache"}
+
 // measure fills in a figure that is not a count.
 func (c *counted) measure(w *release.Window, field string, v float64) {
 	switch {
 	case math.IsNaN(v):
-		return
+	case trace.SetMeasure(w, field, v):
 	case v < 0:
 		c.negative++
-		return
-	}
-	switch field {
-	case "cost":
-		w.Cost, w.Known = v, w.Known|release.HasCost
-	case "cost_mean":
-		w.CostMean, w.Known = v, w.Known|release.HasCostMean
-	case "p99_ms":
-		w.P99MS, w.Known = v, w.Known|release.HasP99
+	default:
+		c.above++
 	}
 }
 
@@ -234,6 +200,7 @@ func (c *counted) notes(q query) (out []string) {
 	}
 	say(c.beyond, "count was larger than what it is a part of: no data there", "counts were larger than what they are a part of: no data there")
 	say(c.negative, "value was negative: no data there", "values were negative: no data there")
+	say(c.above, "value is above 1 and no fraction: no data there; divide a percentage by 100", "values are above 1 and no fractions: no data there; divide percentages by 100")
 	say(c.absent, "window with requests has no value: no data there, not 0", "windows with requests have no value: no data there, not 0; if the counter only appears with its first event write `... or vector(0)`")
 	return out
 }

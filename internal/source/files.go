@@ -36,6 +36,8 @@ type files struct {
 	lately, before lines     // of the present and the last stretch of time
 	turned         time.Time // when the present one began
 	saidArms       bool
+	saidScene      bool
+	saidStrange    int // of the statuses that are not known
 }
 
 func newFiles(c *config.Source, o Options, kind trace.Kind) (*files, error) {
@@ -208,7 +210,29 @@ func (f *files) notes(c trace.LiveCounts) (out []string) {
 		}
 		out = append(out, fmt.Sprintf("rows of neither arm are left out (%s); arms says which version is which", printable(others)))
 	}
+	if note := f.sceneNote(c); note != "" {
+		out = append(out, note)
+	}
+	if len(c.Strange) > f.saidStrange {
+		f.saidStrange = len(c.Strange)
+		out = append(out, fmt.Sprintf("a status that is not known counts as an error (%s); if that is no status, map another column", printable(strings.Join(c.Strange, ", "))))
+	}
 	return out
+}
+
+// sceneNote says once that rows name no scene, or that none so far is of the
+// one asked for. That other scenes have rows is no news.
+func (f *files) sceneNote(c trace.LiveCounts) string {
+	switch {
+	case f.saidScene || f.opt.Scene == "":
+	case c.Sceneless > 0:
+		f.saidScene = true
+		return fmt.Sprintf("rows that name no scene are left out: which of them are of %s is not known; map scene if another column says", printable(f.opt.Scene))
+	case c.OtherScenes > 0 && c.OtherScenes == c.Rows-c.Bad:
+		f.saidScene = true
+		return fmt.Sprintf("none of the %d rows read is of the scene %s; is its name right?", c.OtherScenes, printable(f.opt.Scene))
+	}
+	return ""
 }
 
 // lines counts those that were read, and those of them that cannot be.

@@ -333,7 +333,7 @@ func wholeObject(text []byte) bool {
 // again, and does not count twice: only windows are read like this.
 func (f *follower) readWhole(ctx context.Context, k *followed) error {
 	if f.kind == trace.Records {
-		return &trace.InputError{File: k.path, Msg: "a JSON array does not grow", Advice: "write one object a line"}
+		return &trace.InputError{File: k.path, Msg: "a JSON array, a document or a stream does not grow by lines", Advice: "write one object a line"}
 	}
 	r, err := trace.OpenText(ctx, k.path)
 	if err != nil {

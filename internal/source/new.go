@@ -36,7 +36,7 @@ func New(c *config.Source, o Options) (Source, error) {
 
 // traceOptions reads map and arms, and says how rows are read.
 func traceOptions(c *config.Source, o Options) (trace.Options, error) {
-	opt := trace.Options{InputSpan: c.Span, Span: c.Span, MaxBad: c.MaxBad, SlowMS: o.SlowMS}
+	opt := trace.Options{InputSpan: c.Span, Span: c.Span, MaxBad: c.MaxBad, SlowMS: o.SlowMS, TTFTLimitMS: o.TTFTLimitMS, Scene: c.Scene}
 	for _, field := range slices.Sorted(maps.Keys(c.Map)) {
 		column, ok := c.Map[field].(string)
 		if !ok {

@@ -2,53 +2,40 @@ package source
 
 import (
 	"slices"
+	"strconv"
 	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/trace"
 )
 
 // queryFields are the fields that a query may give, in the order in which they
 // are asked.
-var queryFields = []string{"total", "judged", "solved", "violations", "transfers", "slow", "cost", "cost_mean", "p99_ms"}
-
-// preset is the queries of a kind of server, by field, with {} where the arm's
-// matchers go and $span for the window's length. Where a metric has had two
-// names, or two metrics can tell, `or` takes the first that is there: they are
-// never added up. docs/reference/source.md explains each.
-type preset map[string]string
-
-var presets = map[string]preset{
-	// OpenTelemetry semantic conventions for generative AI: the client's
-	// histogram, else the server's (a gateway such as Envoy AI Gateway).
-	"gen_ai": {
-		"total": firstOf(
-			"sum(increase(gen_ai_client_operation_duration_seconds_count{}[$span]))",
-			"sum(increase(gen_ai_server_request_duration_seconds_count{}[$span]))"),
-		"p99_ms": "1000 * " + firstOf(
-			quantile99("gen_ai_client_operation_duration_seconds_bucket"),
-			quantile99("gen_ai_server_request_duration_seconds_bucket")),
-	},
-	// vLLM counts finished requests, the aborted ones among them, and has no
-	// counter of errors.
-	"vllm": {
-		"total": firstOf(
-			"sum(increase(vllm:request_success_total{}[$span]))",
-			"sum(increase(vllm:e2e_request_latency_seconds_count{}[$span]))"),
-		"p99_ms": "1000 * " + quantile99("vllm:e2e_request_latency_seconds_bucket"),
-	},
-	"litellm": {
-		"total":     litellmTotal,
-		"p99_ms":    "1000 * " + quantile99("litellm_request_total_latency_metric_bucket"),
-		"cost_mean": firstOf("sum(increase(litellm_spend_metric_total{}[$span]))", "sum(increase(litellm_spend_metric{}[$span]))") + " / " + litellmTotal,
-	},
+var queryFields = []string{
+	"total", "judged", "solved", "violations", "transfers", "slow", "cost", "cost_mean", "p99_ms",
+	"ttft_of", "ttft_p99_ms", "ttft_slow", "itl_of", "itl_ms", "streams", "aborted", "status_of", "errors", "server_errors", "kv_cache",
 }
 
-var litellmTotal = firstOf(
-	"sum(increase(litellm_proxy_total_requests_metric_total{}[$span]))",
-	"sum(increase(litellm_proxy_total_requests_metric{}[$span]))")
+// preset is the queries of a kind of server, by field, with {} where the arm's
+// matchers go, or, after a comma, the end of the braces.
+type preset map[string]string
 
-func firstOf(a, b string) string { return "(" + a + " or " + b + ")" }
+// presets are those of package trace, which reads the same metrics from
+// snapshots. docs/reference/source.md explains each.
+var presets = func() map[string]preset {
+	out := make(map[string]preset)
+	for _, p := range trace.Presets() {
+		out[p.Name] = p.Queries()
+	}
+	return out
+}()
 
-func quantile99(bucket string) string {
-	return "histogram_quantile(0.99, sum by (le) (increase(" + bucket + "{}[$span])))"
+// presetNames lists the presets, for messages.
+func presetNames() string {
+	var names []string
+	for _, p := range trace.Presets() {
+		names = append(names, p.Name)
+	}
+	return strings.Join(names, ", ")
 }
 
 // with returns the queries for an arm's matchers.
@@ -57,13 +44,25 @@ func (p preset) with(matchers string) map[string]string {
 	if inner, ok := strings.CutPrefix(matchers, "{"); ok {
 		matchers = strings.TrimSuffix(inner, "}")
 	}
+	put := strings.NewReplacer("{}", "{"+matchers+"}", `",}`, `",`+matchers+"}")
 	out := make(map[string]string, len(p))
 	for _, f := range queryFields {
 		if q, ok := p[f]; ok {
-			out[f] = strings.ReplaceAll(q, "{}", "{"+matchers+"}")
+			out[f] = put.Replace(q)
 		}
 	}
 	return out
 }
 
 func isQueryField(name string) bool { return slices.Contains(queryFields, name) }
+
+// bucketLabel is the regular expression of the label le of the bucket that ends
+// at a limit. A client may write 3 or 3.0, and a server rewrites the one into
+// the other.
+func bucketLabel(limitMS float64) string {
+	text := strconv.FormatFloat(limitMS/1000, 'f', -1, 64)
+	if strings.Contains(text, ".") {
+		return strings.ReplaceAll(text, ".", `\\.`)
+	}
+	return text + "|" + text + `\\.0`
+}

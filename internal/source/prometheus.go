@@ -78,7 +78,7 @@ func newPrometheus(c *config.Source, o Options) (*prometheus, error) {
 		return fail(err, "set it, or take it out of source.prometheus")
 	}
 	p.secrets = env.Secrets()
-	if err := p.setQueries(c, o.SlowMS > 0); err != nil {
+	if err := p.setQueries(c, o); err != nil {
 		return fail(err, "see source.prometheus.queries")
 	}
 	p.setClient(o.Client)
@@ -111,19 +111,23 @@ func (p *prometheus) setHeader(env *envsecret.Environment, c *config.Source) (er
 	return err
 }
 
+// noQuery takes a preset's query away.
+const noQuery = "-"
+
 // setQueries puts the user's queries over the preset's.
-func (p *prometheus) setQueries(c *config.Source, slow bool) error {
+func (p *prometheus) setQueries(c *config.Source, o Options) error {
 	set, known := presets[c.Preset]
 	if c.Preset != "" && !known {
-		return fmt.Errorf("there is no preset %q: gen_ai, vllm and litellm are", c.Preset)
+		return fmt.Errorf("there is no preset %q; there are %s", c.Preset, presetNames())
 	}
-	span := model.Duration(p.span).String()
+	put := strings.NewReplacer("$span", model.Duration(p.span).String(), "$ttft_le", bucketLabel(o.TTFTLimitMS))
 	for _, arm := range []release.Arm{release.Canary, release.Stable} {
 		texts := map[string]string{}
 		if matchers, ok := c.Matchers[arm]; ok && known {
 			texts = set.with(matchers)
 		}
 		maps.Copy(texts, c.Queries[arm])
+		maps.DeleteFunc(texts, func(_, text string) bool { return strings.TrimSpace(text) == noQuery })
 		for _, field := range slices.Sorted(maps.Keys(texts)) {
 			if !isQueryField(field) {
 				return unknownQuery(arm, field)
@@ -131,10 +135,10 @@ func (p *prometheus) setQueries(c *config.Source, slow bool) error {
 		}
 		for _, field := range queryFields {
 			text := strings.TrimSpace(texts[field])
-			if text == "" || field == "slow" && !slow {
+			if text == "" || field == "slow" && o.SlowMS <= 0 || field == "ttft_slow" && o.TTFTLimitMS <= 0 {
 				continue
 			}
-			p.queries = append(p.queries, query{arm, field, strings.ReplaceAll(text, "$span", span)})
+			p.queries = append(p.queries, query{arm, field, put.Replace(text)})
 		}
 		if (arm == release.Canary || len(texts) > 0) && strings.TrimSpace(texts["total"]) == "" {
 			return fmt.Errorf("%s has no query for total, the number of its requests", arm)

@@ -445,18 +445,22 @@ func TestNewRefusesWhatCannotBeRead(t *testing.T) {
 }
 
 func TestPresetsAskForEachArmAndGiveWayToQueries(t *testing.T) {
-	c := prom("http://127.0.0.1:1", map[release.Arm]config.FieldText{release.Canary: {"p99_ms": "mine", "solved": "good"}, release.Stable: {"p99_ms": ""}})
+	c := prom("http://127.0.0.1:1", map[release.Arm]config.FieldText{release.Canary: {"p99_ms": "mine", "solved": "good"}, release.Stable: {"p99_ms": " - "}})
 	c.Preset = "litellm"
 	c.Matchers = map[release.Arm]string{release.Canary: `{metadata_version="v2"}`, release.Stable: `metadata_version="v1"`}
 	s := newSource(t, c, Options{}).(*prometheus)
 	var got []string
 	for _, q := range s.queries {
 		got = append(got, q.String())
-		if strings.Contains(q.text, "{}") || strings.Contains(q.text, "$span") || strings.Contains(q.text, "{{") {
+		if strings.Contains(q.text, "{}") || strings.Contains(q.text, ",}") || strings.Contains(q.text, "$span") || strings.Contains(q.text, "{{") {
 			t.Errorf("%s: %s", q, q.text)
 		}
 	}
-	if diff := cmp.Diff([]string{"canary.total", "canary.solved", "canary.cost_mean", "canary.p99_ms", "stable.total", "stable.cost_mean"}, got); diff != "" {
+	want := []string{
+		"canary.total", "canary.solved", "canary.cost_mean", "canary.p99_ms", "canary.ttft_of", "canary.ttft_p99_ms", "canary.errors", "canary.server_errors",
+		"stable.total", "stable.cost_mean", "stable.ttft_of", "stable.ttft_p99_ms", "stable.errors", "stable.server_errors",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }

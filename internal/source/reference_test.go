@@ -30,7 +30,7 @@ func TestReferenceHasEveryPresetsQueries(t *testing.T) {
 		section, _, _ = strings.Cut(section, "\n\n**")
 		got := map[string]string{}
 		for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `(.*)` \\|$").FindAllStringSubmatch(section, -1) {
-			got[m[1]] = m[2]
+			got[m[1]] = strings.ReplaceAll(m[2], `\|`, "|") // in a table
 		}
 		if diff := cmp.Diff(map[string]string(presets[name]), got); diff != "" || !ok {
 			t.Errorf("%s: %s", name, diff)

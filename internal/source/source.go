@@ -59,6 +59,9 @@ type Options struct {
 	Dir    string       // what relative paths are relative to; "" is the working directory
 	// SlowMS counts slow requests, for p99_judge: count; 0: not wanted.
 	SlowMS float64
+	// TTFTLimitMS counts the streams whose first token came later, for
+	// ttft_slow; 0: not wanted.
+	TTFTLimitMS float64
 }
 
 // Error says that a source could not be read, and why. It is about the source

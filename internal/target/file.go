@@ -28,6 +28,7 @@ type file struct {
 	name     string
 	doc      document
 	ring     int64
+	scene    string // its fencing tokens are its own; "": there is none
 	lockWait time.Duration
 	sync     func(*os.File) error // fsync; tests make it fail
 }
@@ -44,7 +45,7 @@ func newFile(cfg *config.FileTarget, o Options) (Target, error) {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(o.Dir, path)
 	}
-	return &file{path: path, name: "file " + cfg.Path, doc: doc, ring: o.Ring, lockWait: fileLockWait, sync: (*os.File).Sync}, nil
+	return &file{path: path, name: "file " + cfg.Path, doc: doc, ring: o.Ring, scene: o.Scene, lockWait: fileLockWait, sync: (*os.File).Sync}, nil
 }
 
 // Read implements [Target]. It needs no lock: the file is replaced whole.
@@ -149,7 +150,7 @@ func (f *file) rewrite(ctx context.Context, path string, c Change, changed func(
 		return err
 	}
 	defer lock.Close() // gives the lock back
-	if err := f.fence(lock, c); err != nil {
+	if err := f.fenced(ctx, lock, path, c); err != nil {
 		return err
 	}
 	out, err := changed()
@@ -207,6 +208,21 @@ func (f *file) await(ctx context.Context, lock *os.File) error {
 	}
 }
 
+// fenced is [file.fence] in the lock, or in that of the scene: several releases
+// write in the file then, each with tokens of its own, and none is older for
+// what another has written.
+func (f *file) fenced(ctx context.Context, lock *os.File, path string, c Change) error {
+	if f.scene == "" {
+		return f.fence(lock, c)
+	}
+	own, err := f.lock(ctx, path+"."+f.scene+".lock")
+	if err != nil {
+		return err
+	}
+	defer own.Close() // gives the lock back
+	return f.fence(own, c)
+}
+
 // fence refuses a write whose fencing token is older than one that has been
 // seen, and remembers a newer one before anything is written. The token has
 // always the same length, so that a kill leaves the old one or the new one. A
@@ -225,14 +241,14 @@ func (f *file) fence(lock *os.File, c Change) error {
 		if seen, err = strconv.ParseUint(string(text), 10, 64); err != nil && c.Overwrite {
 			return nil // nothing keeps a rollback
 		} else if err != nil {
-			return &RefusedError{Target: f.name, Err: fmt.Errorf("%s.lock does not hold a fencing token", f.path), Hint: "it is canaryctl's: remove it while nothing writes"}
+			return &RefusedError{Target: f.name, Err: fmt.Errorf("%s does not hold a fencing token", lock.Name()), Hint: "it is canaryctl's: remove it while nothing writes"}
 		}
 	}
 	switch {
 	case token < seen && c.Overwrite:
 		return nil
 	case token < seen:
-		return &ConflictError{Target: f.name, Err: fmt.Errorf("token %d is older than %d, which has written since: this lock was lost, or %s.lock remembers a clock that was ahead: then remove it while nothing writes", token, seen, f.path)}
+		return &ConflictError{Target: f.name, Err: fmt.Errorf("token %d is older than %d, which has written since: this lock was lost, or %s remembers a clock that was ahead: then remove it while nothing writes", token, seen, lock.Name())}
 	case token == seen:
 		return nil
 	}

@@ -81,6 +81,7 @@ type Target interface {
 // Options are what targets need of the world.
 type Options struct {
 	Service string
+	Scene   string              // releases of several scenes may write in one document; "": there are none
 	Ring    int64               // slots that readings are expressed in, where they are whole slots
 	Getenv  func(string) string // variables of the configuration and of the CI
 	Client  *http.Client        // nil: one with sensible timeouts; targets set their own limits of time

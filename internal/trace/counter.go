@@ -5,20 +5,18 @@ import (
 	"fmt"
 	"hash/maphash"
 	"math/big"
-	"math/bits"
 	"slices"
-	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
-	"github.com/canaryctl/canaryctl/internal/stats"
 )
 
 // counter counts records into windows per arm, aligned to the epoch. Every sum
 // is an integer, so the order of the records does not matter.
 type counter struct {
-	opt  *Options
-	data *Data
-	arms *armNames
+	opt    *Options
+	data   *Data
+	arms   *armNames
+	scenes sceneNames
 
 	span    int64
 	tallies map[tallyKey]*tally
@@ -29,16 +27,23 @@ type counter struct {
 	latencies shelf
 	digests   shelf
 
-	sparse [2][]flagUse // by arm: how violation and transfer are logged
+	sparse   [len(flagFields)][]flagUse // by arm: how each flag is logged
+	streamed []bool                     // by arm: some record carries a time of its stream
 
 	pool          distributions
 	latency, cost []*Distribution // by arm, the costs in nano-USD
+	ttft, itl     []*Distribution // the same of records judged whole, itl in nanoseconds
 
 	first, last0 int64 // times of the first and last record
 	unsure       int64 // records that came too late to be compared with those before
+	late         int64 // latencies that came after their tally was ranked
 	unranked     int64 // windows without a p99 because of memory
-	halfTimed    int64 // windows in which some records carry a latency and some do not
-	unflagged    [2]int64
+	// The same of times to first token.
+	lateFirst, unrankedFirst int64
+	halfTimed                int64 // windows in which some records carry a latency and some do not
+	unflagged                [len(flagFields)]int64
+	zeros                    int64 // times of streams that are 0
+	shapeless                int64 // statuses that are objects or arrays
 }
 
 type tallyKey struct {
@@ -55,18 +60,17 @@ type tally struct {
 	arm int
 
 	total, judged, solved int64
-	solvedSeen            bool     // some record had the field, if only as null
-	flags                 [2]int64 // violations, transfers
-	flagged               [2]int64 // records that say whether they are one
+	solvedSeen            bool                   // some record had the field, if only as null
+	flags                 [len(flagFields)]int64 // violations, transfers, aborted streams
+	flagged               [len(flagFields)]int64 // records that say whether they are one
 
-	priced         int64  // records with a cost
-	costHi, costLo uint64 // their sum, in nano-USD
+	priced int64   // records with a cost
+	cost   wideSum // nano-USD
 
-	latency []float64
-	p99     float64
-	ranked  ranking
-	inSpeed place // among the tallies that hold latencies
-	speed   *speed
+	latency   ranks
+	inSpeed   place // among the tallies that hold latencies or times to first token
+	speed     *speed
+	streaming *streaming
 
 	digests  digestSet
 	noDigest bool // digests were given up to save memory
@@ -80,19 +84,9 @@ type speed struct {
 	spread      spread
 }
 
-// ranking says where a tally's p99 stands.
-type ranking uint8
-
-const (
-	open99  ranking = iota // latencies are held
-	sealed                 // p99 is final, the latencies are gone
-	lost99                 // a latency came too late, or there was no room: no p99
-	never99                // no latency at all
-)
-
 func newCounter(opt *Options, data *Data) *counter {
 	return &counter{
-		opt: opt, data: data, arms: newArmNames(opt),
+		opt: opt, data: data, arms: newArmNames(opt), scenes: sceneNames{want: opt.Scene, data: data},
 		span:      int64(opt.recordSpan()),
 		tallies:   make(map[tallyKey]*tally),
 		seed:      maphash.MakeSeed(),
@@ -106,21 +100,27 @@ func newCounter(opt *Options, data *Data) *counter {
 // record is a row read as a record.
 type record struct {
 	solved, judged bool
-	flags, flagged [2]bool
+	flags, flagged [len(flagFields)]bool
 	cost           int64 // nano-USD
 	priced         bool
 	latency        float64
 	timed          bool
 	odd            int64 // figures that were not finite
+	late           bool  // a figure came after its tally was ranked
+	stream
 }
 
 // flagFields are the fields of a tally's flags.
-var flagFields = [2]Field{FieldViolation, FieldTransfer}
+var flagFields = [...]Field{FieldViolation, FieldTransfer, FieldStreamAborted}
+
+// abortFlag is the place of stream_aborted among them, whose whole is not all
+// records but those that are streams.
+const abortFlag = 2
 
 // add counts a row that starts at t. A *badRow leaves everything as it was.
 func (c *counter) add(p *plan, r *row, t int64) error {
-	rec, err := readRecord(p, r)
-	if err != nil {
+	var rec record
+	if err := rec.read(p, r, c.opt); err != nil {
 		return err
 	}
 	arm, err := c.arms.of(r)
@@ -131,12 +131,17 @@ func (c *counter) add(p *plan, r *row, t int64) error {
 		c.data.LeftOut++
 		return nil
 	}
+	if !c.scenes.takes(r) {
+		return nil
+	}
 	tl := c.tally(t, arm)
 	if c.duplicate(tl, r) {
 		return nil
 	}
 	c.data.NonFinite += rec.odd
-	c.first, c.last0 = min(c.first, t), max(c.last0, t)
+	if t != noTime {
+		c.first, c.last0 = min(c.first, t), max(c.last0, t)
+	}
 	tl.total++
 	tl.solvedSeen = tl.solvedSeen || r.cells[FieldSolved].kind != absent
 	if rec.judged {
@@ -148,48 +153,52 @@ func (c *counter) add(p *plan, r *row, t int64) error {
 	c.flag(tl, &rec)
 	if rec.priced {
 		tl.priced++
-		var carry uint64
-		tl.costLo, carry = bits.Add64(tl.costLo, uint64(rec.cost), 0)
-		tl.costHi += carry
+		tl.cost.add(uint64(rec.cost))
 		if c.opt.Distributions {
 			c.pool.add(c.pool.of(&c.cost, arm), float64(rec.cost))
 		}
 	}
 	if rec.timed {
 		c.measureSpeed(tl, rec.latency)
-		c.time(tl, rec.latency)
+		c.time(tl, &rec)
+	}
+	c.stream(tl, &rec)
+	if rec.late {
+		c.data.Late++
 	}
 	return nil
 }
 
-func readRecord(p *plan, r *row) (rec record, err error) {
+func (rec *record) read(p *plan, r *row, opt *Options) (err error) {
 	if rec.solved, rec.judged, err = r.flag(FieldSolved); err != nil {
-		return rec, err
+		return err
 	}
-	for i, f := range flagFields {
+	for i, f := range flagFields[:abortFlag] {
 		if rec.flags[i], rec.flagged[i], err = r.flag(f); err != nil {
-			return rec, err
+			return err
 		}
 	}
 	n, fig, err := r.number(FieldCostUSD)
 	if err != nil {
-		return rec, err
+		return err
 	}
 	switch fig {
 	case nonFinite:
 		rec.odd++
 	case finite:
 		if rec.cost, err = nanoDollars(n, p.unit[FieldCostUSD], r.cells[FieldCostUSD].text); err != nil {
-			return rec, err
+			return err
 		}
 		rec.priced = true
 	}
-	rec.latency, fig, err = r.measure(FieldLatency, millis(p.unit[FieldLatency]))
+	if rec.latency, fig, err = r.measure(FieldLatency, millis(p.unit[FieldLatency])); err != nil {
+		return err
+	}
 	rec.timed = fig == finite
 	if fig == nonFinite {
 		rec.odd++
 	}
-	return rec, err
+	return rec.readStream(p, r, opt)
 }
 
 // maxCost bounds what one request may cost, in nano-USD: a million dollars.
@@ -219,13 +228,16 @@ func millis(u Unit) int {
 
 // tally returns the tally for a time and arm.
 func (c *counter) tally(t int64, arm int) *tally {
-	key := tallyKey{floorTo(t, c.span), arm}
+	key := tallyKey{arm: arm}
+	if !c.opt.whole {
+		key.t = floorTo(t, c.span)
+	}
 	if c.last != nil && key == c.lastKey {
 		return c.last
 	}
 	tl := c.tallies[key]
 	if tl == nil {
-		tl = &tally{t: key.t, arm: arm, ranked: never99}
+		tl = &tally{t: key.t, arm: arm}
 		if c.opt.SlowMS > 0 || c.opt.Distributions {
 			tl.speed = &speed{spreads: c.opt.Distributions}
 		}
@@ -255,7 +267,7 @@ func (c *counter) duplicate(tl *tally, r *row) bool {
 	}
 	digest := maphash.Bytes(c.seed, r.raw)
 	if tl.digests.has(digest) {
-		if r.cells[FieldUserID].present() || r.cells[FieldConversationID].present() {
+		if r.named || r.cells[FieldUserID].present() || r.cells[FieldConversationID].present() {
 			c.data.Duplicates++
 			return true
 		}
@@ -272,20 +284,25 @@ func (c *counter) duplicate(tl *tally, r *row) bool {
 }
 
 func (c *counter) flag(tl *tally, rec *record) {
-	for i := range flagFields {
-		for len(c.sparse[i]) <= tl.arm {
+	for len(c.streamed) <= tl.arm {
+		c.streamed = append(c.streamed, false)
+		for i := range c.sparse {
 			c.sparse[i] = append(c.sparse[i], flagUse{})
 		}
+	}
+	for i := range flagFields {
 		use := &c.sparse[i][tl.arm]
 		if !rec.flagged[i] {
 			continue
 		}
 		tl.flagged[i]++
-		if rec.flags[i] {
-			tl.flags[i]++
-			use.yes = true
-		} else {
+		if !rec.flags[i] {
 			use.no = true
+			continue
+		}
+		use.yes = true
+		if i != abortFlag || !rec.hungUp {
+			tl.flags[i]++
 		}
 	}
 }
@@ -304,45 +321,41 @@ func (c *counter) measureSpeed(tl *tally, ms float64) {
 	}
 }
 
-// time keeps a latency. When there are too many, the tallies that were not
-// touched for longest are ranked and let go. One that comes after its tally was
-// ranked is kept for its spread alone.
-func (c *counter) time(tl *tally, ms float64) {
-	switch tl.ranked {
-	case sealed, lost99:
-		tl.ranked = lost99
-		c.data.Late++
+// time keeps a latency. One that comes after its tally was ranked is kept for
+// its spread alone.
+func (c *counter) time(tl *tally, rec *record) {
+	if !tl.latency.hold(rec.latency) {
+		c.late++
+		rec.late = true
 		if !c.opt.Distributions {
 			return
 		}
-	default:
-		tl.ranked = open99
+		tl.latency.values = append(tl.latency.values, rec.latency)
 	}
-	tl.latency = append(tl.latency, ms)
+	c.hold(tl)
+}
+
+// hold counts a value that a tally has come to hold. When there are too many,
+// the tallies that were not touched for longest are ranked and let go.
+func (c *counter) hold(tl *tally) {
 	c.latencies.put(&tl.inSpeed, tl)
 	for c.latencies.full() {
 		c.latencies.drop().seal() // tl itself, if alone it fills all the room there is
 	}
 }
 
-// seal ranks the latencies, puts them into the spread if there is to be one,
-// and lets them go.
+// seal ranks what the tally holds, puts the latencies into the spread if there
+// is to be one, and lets everything go.
 func (tl *tally) seal() {
-	spreads := tl.speed != nil && tl.speed.spreads
-	if tl.ranked == open99 || spreads {
-		slices.Sort(tl.latency)
+	if tl.speed != nil && tl.speed.spreads && len(tl.latency.values) > 0 {
+		slices.Sort(tl.latency.values)
+		tl.speed.spread = tl.speed.spread.plus(tl.latency.values)
 	}
-	if tl.ranked == open99 {
-		tl.p99, tl.ranked = stats.NearestRank(tl.latency, percent99), sealed
+	tl.latency.seal()
+	if tl.streaming != nil {
+		tl.streaming.ttft.seal()
 	}
-	if spreads && len(tl.latency) > 0 {
-		tl.speed.spread = tl.speed.spread.plus(tl.latency)
-	}
-	tl.latency = nil
 }
-
-// percent99 is the quantile that a p99 is.
-var percent99 = release.NewRatio(99, 100)
 
 // finish turns the tallies into windows.
 func (c *counter) finish(f *feed) {
@@ -365,6 +378,7 @@ func (c *counter) finish(f *feed) {
 	if c.opt.Distributions {
 		c.pool.finish()
 		d.Latency, d.Cost = byName(c.latency, c.arms.arms, 1), byName(c.cost, c.arms.arms, 1e9)
+		d.TTFT, d.ITL = byName(c.ttft, c.arms.arms, 1), byName(c.itl, c.arms.arms, 1e6)
 		slices.SortFunc(d.spreads, windowSpread.compare)
 	}
 	c.notes(f)
@@ -372,9 +386,9 @@ func (c *counter) finish(f *feed) {
 
 func (c *counter) window(tl *tally) release.Window {
 	w := release.Window{
-		T: instantOf(tl.t), Span: time.Duration(c.span), Arm: c.arms.arms[tl.arm],
-		Total: tl.total, Judged: tl.judged, Solved: tl.solved, Violations: tl.flags[0], Transfers: tl.flags[1],
+		Arm: c.arms.arms[tl.arm], Total: tl.total, Judged: tl.judged, Solved: tl.solved, Violations: tl.flags[0], Transfers: tl.flags[1],
 	}
+	c.place(&w, tl.t)
 	if tl.solvedSeen {
 		w.Known |= release.HasSolved
 	}
@@ -388,23 +402,19 @@ func (c *counter) window(tl *tally) release.Window {
 		}
 	}
 	if tl.priced > 0 {
-		w.CostMean, _ = new(big.Rat).SetFrac(tl.costSum(), new(big.Int).Mul(big.NewInt(tl.priced), big.NewInt(1e9))).Float64()
+		w.CostMean = tl.cost.over(tl.priced, 1e9)
 		w.Known |= release.HasCostMean
 	}
-	switch tl.ranked {
+	switch tl.latency.state {
 	case sealed:
-		w.P99MS = tl.p99
+		w.P99MS = tl.latency.p99
 		w.Known |= release.HasP99
 	case lost99:
 		c.unranked++
 	}
 	c.slow(tl, &w)
+	c.fill(&w, tl)
 	return w
-}
-
-func (tl *tally) costSum() *big.Int {
-	sum := new(big.Int).SetUint64(tl.costHi)
-	return sum.Lsh(sum, 64).Add(sum, new(big.Int).SetUint64(tl.costLo))
 }
 
 // slow fills in how many requests were slow, or keeps the spread to count them
@@ -423,7 +433,7 @@ func (c *counter) slow(tl *tally, w *release.Window) {
 		w.Known |= release.HasSlow
 	}
 	if c.opt.Distributions {
-		c.data.spreads = append(c.data.spreads, windowSpread{tl.t, w.Arm, tl.speed.spread})
+		c.data.spreads = append(c.data.spreads, windowSpread{w.T.UnixNano(), w.Arm, tl.speed.spread})
 	}
 }
 
@@ -441,11 +451,11 @@ func (c *counter) relateCosts() {
 		}
 		own := c.tallies[tallyKey{w.T.UnixNano(), c.arms.index[string(release.Canary)]}]
 		base := c.tallies[tallyKey{w.T.UnixNano(), stable}]
-		if base == nil || own.priced == 0 || base.priced == 0 || base.costSum().Sign() == 0 {
+		if base == nil || own.priced == 0 || base.priced == 0 || base.cost == (wideSum{}) {
 			continue
 		}
-		num := new(big.Int).Mul(own.costSum(), big.NewInt(base.priced))
-		den := new(big.Int).Mul(base.costSum(), big.NewInt(own.priced))
+		num := new(big.Int).Mul(own.cost.big(), big.NewInt(base.priced))
+		den := new(big.Int).Mul(base.cost.big(), big.NewInt(own.priced))
 		w.Cost, _ = new(big.Rat).SetFrac(num, den).Float64()
 		w.Known |= release.HasCost
 	}
@@ -459,15 +469,20 @@ func (c *counter) notes(f *feed) {
 				f.note("%s is only ever logged as true%s: a record without it counts as none", field, ofArm(c.arms, arm))
 			}
 		}
+		if i == abortFlag {
+			continue // one that does not say is not among the streams
+		}
 		f.noteCount(c.unflagged[i], fmt.Sprintf("1 record does not say %s though others in its window do; it counts as none", field),
 			"%d records do not say "+field.String()+" though others in their window do; they count as none")
 	}
-	f.noteCount(c.data.Late, "1 latency came after its window had been put aside to save memory; that window has no p99",
+	f.noteCount(c.late, "1 latency came after its window had been put aside to save memory; that window has no p99",
 		"%d latencies came after their window had been put aside to save memory; those windows have no p99")
 	f.noteCount(c.unranked, "1 window has no p99: its latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows",
 		"%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows")
 	f.noteCount(c.halfTimed, "1 window has no count of slow requests: some of its requests carry no latency",
 		"%d windows have no count of slow requests: some of their requests carry no latency")
+	c.streamNotes(f)
+	c.scenes.tell(f)
 	f.noteCount(c.unsure, "1 record came too long after others of its window to be compared with them",
 		"%d records came too long after others of their window to be compared with them; duplicates among them were counted")
 }

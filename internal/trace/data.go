@@ -51,6 +51,16 @@ type Data struct {
 	NoData     int64 // window rows without a total: gaps
 	LeftOut    int64 // rows of versions that no --arm named
 
+	// Scenes counts the rows of each scene met, of the arms asked for, the
+	// first 64 of them; nil where no row names one.
+	Scenes map[string]int64
+	// OtherScenes counts the rows that were left out because they are of
+	// another scene than the one asked for, Sceneless those that name none.
+	OtherScenes, Sceneless int64
+	// Strange are statuses that are in no table and counted as errors, the
+	// first dozen of them.
+	Strange []string
+
 	// First and Last are the instants covered: the first and last record, or
 	// the start of the first and the end of the last window.
 	First, Last time.Time
@@ -67,7 +77,10 @@ type Data struct {
 	// whose records carry any; nil without [Options].Distributions and for feeds
 	// of windows.
 	Latency, Cost map[release.Arm]*Distribution
-	spreads       []windowSpread // by time, then arm
+	// TTFT and ITL are the same for times to first token and the means of each
+	// stream's times between tokens, both in milliseconds, of [ReadWhole] alone.
+	TTFT, ITL map[release.Arm]*Distribution
+	spreads   []windowSpread // by time, then arm
 	// Notes are sentences for the person at the terminal: what was guessed,
 	// dropped, or taken for something.
 	Notes []string
@@ -75,6 +88,10 @@ type Data struct {
 	// nothing to canaryctl, in the order of the first file.
 	Unused []string
 }
+
+// leftOut is how many rows are of other versions or scenes than those asked
+// for.
+func (d *Data) leftOut() int64 { return d.LeftOut + d.OtherScenes + d.Sceneless }
 
 // BadLine is a row that could not be read. The first ten of a feed are kept,
 // and the last line of a file where it is cut off.

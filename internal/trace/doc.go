@@ -1,6 +1,6 @@
 // Package trace reads what a service logged, records or windows, from JSONL,
-// CSV, JSON arrays and Prometheus query_range answers, plain, gzip or zstd, and
-// returns windows:
+// CSV, JSON arrays, Prometheus query_range answers and snapshots of /metrics,
+// plain, gzip or zstd, and returns windows:
 //
 //	data, err := trace.ReadFiles(ctx, []string{"monday.jsonl.zst"}, nil, trace.Options{}, nil)
 //	for _, w := range data.Windows { ... } // by time, then arm
@@ -15,5 +15,7 @@
 // was guessed, dropped or repaired is counted in [Data] and said in its Notes.
 //
 // Which file format is read, and how fast, is the business of a rowReader; what
-// a row means is decided once, behind it.
+// a row means is decided once, behind it. Exports of tracers and gateways, known
+// by the names in them, are turned into records by a shape; an [SSE] follows one
+// streamed answer.
 package trace

@@ -107,7 +107,7 @@ var fieldTable = [numFields]struct {
 	FieldCostMean:       {"cost_mean", moneyValue, Windows},
 	FieldP99:            {"p99_ms", latencyValue, Windows},
 	FieldSlow:           {"slow", countValue, Windows},
-	FieldScene:          {"scene", textValue, Records},
+	FieldScene:          {"scene", textValue, Unknown},
 	FieldSegment:        {"segment", textValue, Records},
 	FieldPromptVersion:  {"prompt_version", textValue, Records},
 	FieldStatus:         {"status", textValue, Records},
@@ -150,6 +150,18 @@ func fieldNames() []string {
 	names := make([]string, 0, numFields)
 	for f := range numFields {
 		names = append(names, f.String())
+	}
+	return names
+}
+
+// fieldsOf lists the names of the fields that rows of a kind have, all for
+// [Unknown].
+func fieldsOf(k Kind) []string {
+	names := make([]string, 0, numFields)
+	for f := range numFields {
+		if of := fieldTable[f].of; k == Unknown || of == Unknown || of == k {
+			names = append(names, f.String())
+		}
 	}
 	return names
 }

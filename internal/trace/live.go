@@ -37,7 +37,7 @@ type Live struct {
 
 	born, since, until int64 // windows before born were never wanted, those before since are forgotten, before until handed out
 	users              map[tallyKey]*served
-	rows               map[tallyKey]*windowRow
+	rows               map[windowKey]*windowRow
 
 	tally LiveCounts
 	said  map[string]bool // notes given before
@@ -53,6 +53,12 @@ type LiveCounts struct {
 	BadLines   []string // the first three
 	LeftOut    int64    // rows of other versions
 	OtherArms  []string // some of those versions
+	// OtherScenes are rows of other scenes than the one asked for, Sceneless
+	// those that name none.
+	OtherScenes, Sceneless int64
+	// Strange are statuses that count as errors because nothing says what they
+	// are: all that were met so far, the first dozen of them.
+	Strange []string
 }
 
 // served are the users of one arm in one window.
@@ -76,7 +82,7 @@ func NewLive(kind Kind, opt Options) *Live {
 	return &Live{
 		feed: newFeed(opt), kind: kind, text: bufio.NewReaderSize(nil, bufferSize),
 		born: -maxTime, since: -maxTime, until: -maxTime,
-		users: make(map[tallyKey]*served), rows: make(map[tallyKey]*windowRow), said: make(map[string]bool),
+		users: make(map[tallyKey]*served), rows: make(map[windowKey]*windowRow), said: make(map[string]bool),
 	}
 }
 
@@ -85,17 +91,19 @@ func NewLive(kind Kind, opt Options) *Live {
 // nothing but blank space.
 func (l *Live) Open(name string, head []byte) (file *LiveFile, at int, err error) {
 	src, run := l.over(name, head)
-	format, err := src.detect()
+	format, err := src.detect(&l.feed.opt)
 	switch {
 	case err != nil:
 		return nil, 0, err
 	case format == formatAnswer:
 		return nil, 0, &InputError{File: name, Msg: "an answer of Prometheus is no file that grows", Advice: "name the server under source.prometheus, or write windows"}
-	case format == formatArray:
+	case format == formatExposition:
+		return nil, 0, &InputError{File: name, Msg: "a snapshot of /metrics is no file that grows", Advice: "let a Prometheus server scrape it and name that under source.prometheus"}
+	case format == formatArray, format == formatShaped && !src.shape.growing():
 		return nil, 0, ErrWhole
 	}
 	run.reader = l.feed.readerOf(format, src, run)
-	if c, ok := run.reader.(*csvReader); ok {
+	if c, ok := csvUnder(run.reader); ok {
 		if err := c.readHeader(); err != nil {
 			return nil, 0, fatal(src, &row{}, err)
 		}
@@ -112,7 +120,14 @@ var ErrWhole = errors.New("a JSON array is read as a whole")
 func (l *Live) Whole(name string, r io.Reader) error {
 	run := &fileRun{name: name, latest: -maxTime}
 	src := &source{name: name, text: bufio.NewReaderSize(r, bufferSize)}
-	run.reader = l.feed.readerOf(formatArray, src, run)
+	format, err := src.detect(&l.feed.opt)
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	run.reader = l.feed.readerOf(format, src, run)
 	file := &LiveFile{l, run}
 	var r1 row
 	for {
@@ -146,6 +161,7 @@ func (l *Live) consumed(piece []byte) int { return len(piece) - l.piece.Len() - 
 func (f *LiveFile) Feed(piece []byte, at int64, last bool) (n int, err error) {
 	f.live.piece.Reset(piece)
 	f.live.text.Reset(&f.live.piece)
+	restart(f.run.reader)
 	var r row
 	for {
 		n = f.live.consumed(piece)
@@ -171,7 +187,7 @@ func isNoTime(err error) bool {
 // goesOn reports whether a CSV record starts in text and does not end there: a
 // quote in it is open, which takes an odd number of quotes in its first line.
 func (f *LiveFile) goesOn(text []byte) bool {
-	c, ok := f.run.reader.(*csvReader)
+	c, ok := csvUnder(f.run.reader)
 	if !ok {
 		return false
 	}
@@ -245,8 +261,8 @@ func (l *Live) takeRecord(p *plan, r *row, t int64) error {
 		l.tally.Late++
 		return nil
 	}
-	before := l.feed.data.LeftOut
-	if err := c.add(p, r, t); err != nil || l.feed.data.LeftOut != before {
+	before := l.feed.data.leftOut()
+	if err := c.add(p, r, t); err != nil || l.feed.data.leftOut() != before {
 		return err
 	}
 	s := l.users[c.lastKey]
@@ -277,6 +293,12 @@ func (l *Live) takeWindow(p *plan, r *row, t int64, file string) error {
 		return nil
 	}
 	row.w.T, row.w.Arm = instantOf(t), s.arms.arms[arm]
+	if !s.scenes.takes(r) {
+		return nil
+	}
+	if row.scene, err = s.sceneOf(r); err != nil {
+		return err
+	}
 	odd, err := row.read(p, r, s)
 	if err != nil {
 		return err
@@ -297,7 +319,7 @@ func (l *Live) takeWindow(p *plan, r *row, t int64, file string) error {
 	if !row.has(FieldTotal) {
 		return nil // no data, which is no window
 	}
-	l.keep(tallyKey{t, arm}, row)
+	l.keep(windowKey{t, arm, row.scene}, row)
 	return nil
 }
 
@@ -318,7 +340,7 @@ func (l *Live) giveSpan(row *windowRow) error {
 
 // keep holds a window. Of the same window twice the first counts, unless the
 // second has more labels.
-func (l *Live) keep(key tallyKey, row *windowRow) {
+func (l *Live) keep(key windowKey, row *windowRow) {
 	old := l.rows[key]
 	switch {
 	case old == nil, row.w.Has(release.HasSolved) && (!old.w.Has(release.HasSolved) || row.w.Judged > old.w.Judged ||
@@ -348,7 +370,7 @@ func (l *Live) Forget(before time.Time) {
 		}
 	}
 	c.last = nil
-	maps.DeleteFunc(l.rows, func(key tallyKey, _ *windowRow) bool { return key.t < l.since })
+	maps.DeleteFunc(l.rows, func(key windowKey, _ *windowRow) bool { return key.t < l.since })
 }
 
 // Windows hands out what it holds that starts before a time, by time, then arm.
@@ -357,15 +379,7 @@ func (l *Live) Forget(before time.Time) {
 func (l *Live) Windows(until time.Time) []release.Window {
 	l.until = max(l.until, until.UnixNano())
 	if l.kind == Windows {
-		var out []release.Window
-		for key, row := range l.rows {
-			if key.t < until.UnixNano() {
-				out = append(out, row.w)
-			}
-		}
-		sortWindows(out)
-		relateMeans(out)
-		return out
+		return l.wholeWindows(until.UnixNano())
 	}
 	c, d := l.feed.records, l.feed.data
 	d.Windows = nil
@@ -386,6 +400,29 @@ func (l *Live) Windows(until time.Time) []release.Window {
 	sortWindows(d.Windows)
 	c.relateCosts()
 	return d.Windows
+}
+
+// wholeWindows are the windows before a time, those of several scenes added up.
+func (l *Live) wholeWindows(until int64) (out []release.Window) {
+	keys := slices.DeleteFunc(slices.Collect(maps.Keys(l.rows)), func(key windowKey) bool { return key.t >= until })
+	slices.SortFunc(keys, windowKey.compare)
+	for len(keys) > 0 {
+		n := 1
+		for n < len(keys) && keys[n].t == keys[0].t && keys[n].arm == keys[0].arm {
+			n++
+		}
+		parts := make([]*windowRow, n)
+		for i, key := range keys[:n] {
+			parts[i] = l.rows[key]
+		}
+		w := mergeRows(parts)
+		w.T, w.Span, w.Arm = parts[0].w.T, parts[0].w.Span, parts[0].w.Arm
+		out = append(out, w)
+		keys = keys[n:]
+	}
+	sortWindows(out)
+	relateMeans(out)
+	return out
 }
 
 // Newest is the end of the newest window with requests that had ended by a
@@ -452,7 +489,8 @@ func (l *Live) Counts() LiveCounts {
 	out.NonFinite += d.NonFinite
 	out.LeftOut = d.LeftOut
 	out.OtherArms = slices.Concat(l.feed.records.arms.others, l.feed.windows.arms.others)
-	d.Duplicates, d.NonFinite, d.LeftOut, d.Identical = 0, 0, 0, 0
+	out.OtherScenes, out.Sceneless, out.Strange = d.OtherScenes, d.Sceneless, slices.Clone(d.Strange)
+	d.Duplicates, d.NonFinite, d.LeftOut, d.Identical, d.OtherScenes, d.Sceneless = 0, 0, 0, 0, 0, 0
 	return out
 }
 
@@ -463,6 +501,9 @@ func (f *LiveFile) Notes() (notes []string) {
 		return nil
 	}
 	all := slices.Clone(f.run.plan.notes)
+	if s, ok := f.run.reader.(*shapedReader); ok {
+		all = append(all, fmt.Sprintf("%s: read as %s", f.run.name, s.shape.name))
+	}
 	if f.run.clock.guessed {
 		all = append(all, fmt.Sprintf("%s: times are numbers, taken as %s, a guess from their size", f.run.name, f.run.clock.unit))
 	}
@@ -492,6 +533,7 @@ func (f *LiveFile) Time(text []byte) (time.Time, bool) {
 	l := f.live
 	l.piece.Reset(text)
 	l.text.Reset(&l.piece)
+	restart(f.run.reader)
 	for r := (row{}); ; {
 		err := f.run.reader.next(&r)
 		if _, bad := errors.AsType[*badRow](err); bad {

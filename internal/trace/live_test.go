@@ -25,30 +25,32 @@ func TestLiveCountsAsTheWholeDoes(t *testing.T) {
 		var log strings.Builder
 		csv := rapid.Bool().Draw(rt, "csv")
 		if csv {
-			log.WriteString("ts,version,user_id,latency_ms,cost_usd,solved,violation,note\n")
+			log.WriteString("ts,version,user_id,latency_ms,cost_usd,solved,violation,note,ttft_ms,output_tokens,status\n")
 		}
 		for i := range rapid.IntRange(1, 60).Draw(rt, "records") {
 			at := time.Date(2026, 5, 4, 12, 0, rapid.IntRange(0, 300).Draw(rt, "at"), i, time.UTC).Format(time.RFC3339Nano)
 			arm := rapid.SampledFrom([]string{"stable", "canary"}).Draw(rt, "arm")
 			latency, cost := rapid.IntRange(1, 999).Draw(rt, "latency"), rapid.IntRange(0, 9).Draw(rt, "cost")
 			solved := rapid.SampledFrom([]string{"true", "false", "null"}).Draw(rt, "solved")
+			ttft, tokens := rapid.IntRange(1, 999).Draw(rt, "ttft"), rapid.IntRange(0, 50).Draw(rt, "tokens")
+			status := rapid.SampledFrom([]string{"200", "503", "429", "null"}).Draw(rt, "status")
 			violation := rapid.SampledFrom([]string{"true", "false", "null"}).Draw(rt, "violation")
 			if csv {
 				note := rapid.SampledFrom([]string{"", `"a"`, "\"two\nlines\"", `"""`, "\"\n\n,\""}).Draw(rt, "note")
 				if note == `"""` {
 					note = `""""`
 				}
-				fmt.Fprintf(&log, "%s,%s,u%d,%d,%d,%s,%s,%s\n", at, arm, i%5, latency, cost, solved, violation, note)
+				fmt.Fprintf(&log, "%s,%s,u%d,%d,%d,%s,%s,%s,%d,%d,%s\n", at, arm, i%5, latency, cost, solved, violation, note, ttft, tokens, status)
 				continue
 			}
-			fmt.Fprintf(&log, `{"ts":%q,"version":%q,"user_id":"u%d","latency_ms":%d,"cost_usd":%d,"solved":%s,"violation":%s}`+"\n", at, arm, i%5, latency, cost, solved, violation)
+			fmt.Fprintf(&log, `{"ts":%q,"version":%q,"user_id":"u%d","latency_ms":%d,"cost_usd":%d,"solved":%s,"violation":%s,"ttft_ms":%d,"output_tokens":%d,"status":%s}`+"\n", at, arm, i%5, latency, cost, solved, violation, ttft, tokens, status)
 		}
 		text := log.String()
 		path := filepath.Join(dir, "log")
 		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 			rt.Fatal(err)
 		}
-		opt := Options{SlowMS: 300}
+		opt := Options{SlowMS: 300, TTFTLimitMS: 500}
 		want, err := ReadFiles(t.Context(), []string{path}, nil, opt, nil)
 		if err != nil {
 			rt.Fatal(err)

@@ -70,7 +70,7 @@ func (s *windowSet) target(row *windowRow) (mergeKey, error) {
 // only if every part knows it; judged and solved are a pair of their own, and
 // so add up over the parts that know them. The mean cost is weighted by
 // requests. A percentile cannot be merged: it stays only where one part has
-// any requests.
+// any requests. Of KV-cache use the most counts.
 func mergeRows(rows []*windowRow) release.Window {
 	if len(rows) == 1 {
 		return rows[0].w
@@ -99,9 +99,11 @@ func mergeRows(rows []*windowRow) release.Window {
 	switch serving {
 	case 0:
 		sum.Known = 0
+		mostKVCache(&sum, rows)
 		return sum
 	case 1:
 		sum = *only
+		mostKVCache(&sum, rows)
 		return sum
 	}
 	if !sum.Has(release.HasViolations) {
@@ -113,31 +115,99 @@ func mergeRows(rows []*windowRow) release.Window {
 	if !sum.Has(release.HasSlow) {
 		sum.Slow = 0
 	}
-	if mean, ok := meanCost(rows); ok {
-		sum.CostMean = mean
+	var ok bool
+	if sum.CostMean, ok = weightedMean(rows, release.HasCostMean, func(w *release.Window) (float64, int64) { return w.CostMean, w.Total }); ok {
 		sum.Known |= release.HasCostMean
 	}
+	mergeStreams(&sum, rows)
+	mergeStatuses(&sum, rows)
+	mostKVCache(&sum, rows)
 	return sum
 }
 
-// meanCost is the mean cost of a request over the parts that know it, weighted
-// by their requests, exact until the last rounding.
-func meanCost(rows []*windowRow) (float64, bool) {
-	cost, requests := new(big.Rat), new(big.Rat)
+// mergeStreams adds up what is counted of streams. Each share is a pair of its
+// own, and adds up over the parts that know it. The mean time between tokens is
+// weighted by streams.
+func mergeStreams(sum *release.Window, rows []*windowRow) {
 	for _, row := range rows {
 		w := &row.w
-		mean := new(big.Rat).SetFloat64(w.CostMean)
-		if !w.Has(release.HasCostMean) || w.Total == 0 || mean == nil {
+		if w.Total == 0 {
 			continue
 		}
-		n := new(big.Rat).SetInt64(w.Total)
-		cost.Add(cost, mean.Mul(mean, n))
-		requests.Add(requests, n)
+		if w.Has(release.HasTTFTSlow) {
+			sum.TTFTOf, sum.TTFTSlow = sum.TTFTOf+w.TTFTOf, sum.TTFTSlow+w.TTFTSlow
+			sum.Known |= release.HasTTFTSlow
+		}
+		if w.Has(release.HasAborts) {
+			sum.Streams, sum.Aborted = sum.Streams+w.Streams, sum.Aborted+w.Aborted
+			sum.Known |= release.HasAborts
+		}
 	}
-	if requests.Sign() == 0 {
+	mean, ok := weightedMean(rows, release.HasITL, func(w *release.Window) (float64, int64) { return w.ITLMS, w.ITLOf })
+	if !ok {
+		return
+	}
+	sum.ITLMS, sum.Known = mean, sum.Known|release.HasITL
+	for _, row := range rows {
+		if row.w.Total > 0 && row.w.Has(release.HasITL) {
+			sum.ITLOf += row.w.ITLOf
+		}
+	}
+}
+
+// mergeStatuses adds up the counts of statuses. Errors and server errors are
+// of the same requests: where some part knows errors, only such parts count,
+// and server errors are known if each of them knows those.
+func mergeStatuses(sum *release.Window, rows []*windowRow) {
+	need, known := release.HasServerErrors, release.HasErrors|release.HasServerErrors
+	some := false
+	for _, row := range rows {
+		if row.w.Total > 0 && row.w.Has(release.HasErrors) {
+			need = release.HasErrors
+		}
+	}
+	for _, row := range rows {
+		w := &row.w
+		if w.Total > 0 && w.Has(need) {
+			sum.StatusOf, sum.Errors, sum.ServerErrors = sum.StatusOf+w.StatusOf, sum.Errors+w.Errors, sum.ServerErrors+w.ServerErrors
+			known, some = known&w.Known, true
+		}
+	}
+	if !some {
+		return
+	}
+	if sum.Known |= known; known&release.HasServerErrors == 0 {
+		sum.ServerErrors = 0
+	}
+}
+
+// mostKVCache is the most that any part had in use, whether it served or not.
+func mostKVCache(sum *release.Window, rows []*windowRow) {
+	for _, row := range rows {
+		if row.w.Has(release.HasKVCache) {
+			sum.KVCache, sum.Known = max(sum.KVCache, row.w.KVCache), sum.Known|release.HasKVCache
+		}
+	}
+}
+
+// weightedMean is the mean of a figure over the parts that know it, weighted by what
+// it is a mean of, exact until the last rounding.
+func weightedMean(rows []*windowRow, has release.Figures, read func(*release.Window) (mean float64, of int64)) (float64, bool) {
+	sum, weights := new(big.Rat), new(big.Rat)
+	for _, row := range rows {
+		value, of := read(&row.w)
+		mean := new(big.Rat).SetFloat64(value)
+		if !row.w.Has(has) || row.w.Total == 0 || of == 0 || mean == nil {
+			continue
+		}
+		n := new(big.Rat).SetInt64(of)
+		sum.Add(sum, mean.Mul(mean, n))
+		weights.Add(weights, n)
+	}
+	if weights.Sign() == 0 {
 		return 0, false
 	}
-	f, _ := cost.Quo(cost, requests).Float64()
+	f, _ := sum.Quo(sum, weights).Float64()
 	return f, true
 }
 

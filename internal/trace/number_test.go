@@ -104,13 +104,13 @@ func TestDigestSetHoldsWhatWasAdded(t *testing.T) {
 
 func TestPercentile99IsTheNearestRank(t *testing.T) {
 	for n := 1; n < 1000; n++ {
-		tl := tally{ranked: open99}
+		var q ranks
 		for v := n; v > 0; v-- {
-			tl.latency = append(tl.latency, float64(v))
+			q.hold(float64(v))
 		}
-		tl.seal()
-		if want := math.Ceil(99 * float64(n) / 100); tl.p99 != want {
-			t.Errorf("n=%d: %v, want %v", n, tl.p99, want)
+		q.seal()
+		if want := math.Ceil(99 * float64(n) / 100); q.p99 != want || q.state != sealed {
+			t.Errorf("n=%d: %v, want %v", n, q.p99, want)
 		}
 	}
 }

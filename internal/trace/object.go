@@ -69,7 +69,7 @@ func (o *objectReader) meet(line int64, obj []byte) {
 		if _, known := fieldNamed(name); known || slices.Contains(o.plan.unused, name) || slices.ContainsFunc(o.nested, func(c column) bool { return c.path[0] == name || c.path.String() == name }) {
 			continue
 		}
-		if near := meant(name, names); near != "" && o.told < keptBadLines {
+		if near := o.plan.meant(name, names); near != "" && o.told < keptBadLines {
 			o.told++
 			o.plan.notes = append(o.plan.notes, fmt.Sprintf("key %s, first in row %d, is not used; did you mean %s?", printable(name), line, near))
 		}

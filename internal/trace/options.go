@@ -29,6 +29,17 @@ type Options struct {
 	// SlowMS counts the records of each window with latency_ms above it; 0:
 	// none. Windows in which not every record carries a latency get no count.
 	SlowMS float64
+	// TTFTLimitMS counts the records of each window with ttft_ms above it,
+	// beside those that carry ttft_ms at all; 0: none.
+	TTFTLimitMS float64
+	// NullStatusOK takes a status that is there and null, or an empty cell, for
+	// ok: so writes a logger that fills the field only when something is wrong.
+	// A row without the field says nothing either way.
+	NullStatusOK bool
+	// Scene counts only rows of this scene; "" counts all. The others are left
+	// out, and so are rows that name none; see [Data].OtherScenes.
+	Scene string
+
 	// Distributions gathers, from records, how latencies and costs are
 	// distributed, for [Data]'s Latency and Cost, and how the latencies of each
 	// window are, for [Data.CountSlow]. That takes up to some 200 MB, and for
@@ -36,15 +47,16 @@ type Options struct {
 	// of them in practice.
 	Distributions bool
 
-	// MaxLatencies is the number of latencies held at once for exact
-	// percentiles (8 bytes each; 0: 8 million). Past it the windows not
+	// MaxLatencies is the number of latencies and times to first token held at
+	// once for exact percentiles (8 bytes each; 0: 8 million). Past it the windows not
 	// touched for longest are finished first.
 	MaxLatencies int
 	// MaxHashes is the number of row digests held at once to tell duplicates
 	// (up to 16 bytes each; 0: 2 million).
 	MaxHashes int
 
-	maxValues int // different values of a figure kept for one arm (0: 2 million)
+	whole     bool // all records are one window, with times or without; see [ReadWhole]
+	maxValues int  // different values of a figure kept for one arm (0: 2 million)
 }
 
 const (

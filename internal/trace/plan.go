@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,8 +12,14 @@ import (
 // plan says which columns of a file hold which fields. It is made once the
 // file's first names are known.
 type plan struct {
-	kind    Kind // Unknown: times without counts
-	time    Field
+	kind Kind // Unknown: times without counts
+	time Field
+	// timeless says that no column holds a time, which records judged whole
+	// need not have.
+	timeless bool
+	// adjust, if not nil, mends the cells of every row: what a known shape
+	// means by them, where that is not what they say.
+	adjust  func(r *row)
 	columns []column
 	missed  []column // mapped columns of which no row had a value yet
 	unit    [numFields]Unit
@@ -41,7 +48,14 @@ func (p *plan) timeColumn() string {
 func (o *Options) bind(file string, names []string) (*plan, error) {
 	p := &plan{}
 	mapped := o.mapped()
-	if err := p.findTime(file, mapped, names); err != nil {
+	if o.whole && isLLMPerf(names) {
+		p.asLLMPerf(file, mapped, names)
+	}
+	err := p.findTime(file, mapped, names)
+	if _, none := errors.AsType[*NoTimeError](err); none && o.whole {
+		p.kind, p.timeless, err = Records, true, nil
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := p.checkKind(o.Map); err != nil {
@@ -217,17 +231,17 @@ func (p *plan) findUnused(names []string) {
 			continue
 		}
 		p.unused = append(p.unused, n)
-		if near := meant(n, names); near != "" {
+		if near := p.meant(n, names); near != "" {
 			p.notes = append(p.notes, fmt.Sprintf("column %s is not used; did you mean %s?", printable(n), near))
 		}
 	}
 }
 
-// meant returns the field that a name which none has was meant to be, "" where
-// none is near or the field is among the names as well. A byte that was damaged
+// meant returns the field of the rows' kind that a name which none has was meant
+// to be, "" where none is near or the field is among the names as well. A byte that was damaged
 // into invalid UTF-8 counts as one.
-func meant(name string, names []string) string {
-	near := diag.Nearest(strings.ReplaceAll(name, "\uFFFD", "?"), fieldNames())
+func (p *plan) meant(name string, names []string) string {
+	near := diag.Nearest(strings.ReplaceAll(name, "\uFFFD", "?"), fieldsOf(p.kind))
 	if len(name) <= 3 || slices.Contains(names, near) {
 		return ""
 	}

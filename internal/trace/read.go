@@ -29,11 +29,16 @@ func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, opt Options
 	if err := sameFile(paths); err != nil {
 		return f.data, err
 	}
-	for _, path := range paths {
+	rest, err := f.takeScores(ctx, paths, progress)
+	if err != nil {
+		return f.data, err
+	}
+	for _, path := range rest {
 		if err := f.readFile(ctx, path, stdin, progress); err != nil {
 			return f.data, err
 		}
 	}
+	f.scores.note(f)
 	return f.data, f.finish(paths)
 }
 
@@ -72,6 +77,9 @@ type feed struct {
 	empty     []string       // files without anything in them
 	foreign   int64          // rows with bytes that are not UTF-8
 	twice     int64          // rows in which a field stood more than once
+	snapshots *snapshots     // of /metrics; nil without any
+	scores    *scoreBook     // of Langfuse; nil without any
+	others    []string       // what was in files of some shape in which no request was
 }
 
 func newFeed(opt Options) *feed {
@@ -99,13 +107,16 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 	}
 	defer src.Close()
 	run := &fileRun{name: path, latest: -maxTime}
-	format, err := src.detect()
+	format, err := src.detect(&f.opt)
 	if errors.Is(err, io.EOF) {
 		f.empty = append(f.empty, path)
 		return nil
 	}
 	if err != nil {
 		return err
+	}
+	if format == formatExposition {
+		return f.takeSnapshot(src, path)
 	}
 	run.reader = f.readerOf(format, src, run)
 	if err := f.drain(src, run); err != nil {
@@ -144,6 +155,8 @@ func (f *feed) readerOf(format format, src *source, run *fileRun) rowReader {
 		return use(p), nil
 	}
 	switch format {
+	case formatShaped:
+		return f.newShaped(src, use)
 	case formatJSONL:
 		return &jsonlReader{lines: newLineReader(src.text), objectReader: objectReader{bind: bind}}
 	case formatArray:
@@ -202,8 +215,7 @@ func (f *feed) bad(run *fileRun, r *row, why *badRow) {
 		reason = fmt.Sprintf("%s (%d lines in one cell)", reason, n)
 	}
 	line := BadLine{File: run.name, Line: r.line, Message: reason}
-	j, isJSONL := run.reader.(*jsonlReader)
-	if len(f.data.BadLines) < keptBadLines || isJSONL && j.truncated {
+	if len(f.data.BadLines) < keptBadLines || cutOff(run.reader) {
 		f.data.BadLines = append(f.data.BadLines, line)
 	}
 }
@@ -212,15 +224,16 @@ func (f *feed) bad(run *fileRun, r *row, why *badRow) {
 func (f *feed) take(run *fileRun, r *row) error {
 	p := run.plan
 	p.see(r)
-	c := r.cells[p.time]
-	if !c.present() {
-		return &badRow{"no " + p.timeColumn()}
+	if p.adjust != nil {
+		p.adjust(r)
 	}
-	t, err := run.clock.instant(c.text)
+	t, err := f.timeOf(run, r)
 	if err != nil {
 		return err
 	}
 	switch {
+	case f.opt.whole && p.kind == Windows:
+		return &InputError{Msg: notWhole, Advice: "map the time as that of requests (--map ts=COLUMN) if that is what the rows are"}
 	case p.kind == Unknown:
 		f.countless(run, t)
 		return nil
@@ -237,7 +250,7 @@ func (f *feed) take(run *fileRun, r *row) error {
 	if err != nil {
 		return err
 	}
-	if t < run.latest {
+	if t < run.latest && !f.opt.whole {
 		f.data.OutOfOrder++
 	}
 	if !utf8.Valid(r.raw) {
@@ -288,7 +301,7 @@ func (f *feed) noteCount(n int64, one, many string) {
 
 // noteFile says what was guessed about a file that has been read.
 func (f *feed) noteFile(run *fileRun) {
-	if run.rows == 0 {
+	if run.rows == 0 && !f.takeOthers(run) {
 		f.empty = append(f.empty, run.name)
 	}
 	if run.plan == nil {
@@ -306,7 +319,10 @@ func (f *feed) noteFile(run *fileRun) {
 	if run.clock.zone {
 		f.note("%s: times without a zone are read as UTC", run.name)
 	}
-	if c, ok := run.reader.(*csvReader); ok && c.open {
+	if s, ok := run.reader.(*shapedReader); ok {
+		f.note("%s", s.note(run.name))
+	}
+	if c, ok := csvUnder(run.reader); ok && c.open {
 		f.note("%s: the last line has no newline; if the file was cut off, its last figure may be too short", run.name)
 	}
 }
@@ -314,6 +330,9 @@ func (f *feed) noteFile(run *fileRun) {
 // finish checks the budget and turns what was gathered into windows.
 func (f *feed) finish(paths []string) error {
 	d := f.data
+	if f.snapshots != nil {
+		return f.finishSnapshots(paths)
+	}
 	if f.pointless != nil {
 		return f.pointless
 	}
@@ -324,7 +343,7 @@ func (f *feed) finish(paths []string) error {
 		return &BadLinesError{Bad: d.Bad, Rows: d.Rows, Limit: percent(f.opt.MaxBad), Lines: d.BadLines}
 	}
 	if d.Rows == 0 {
-		return &NoRowsError{Files: paths, Why: "there are no rows"}
+		return &NoRowsError{Files: paths, Why: f.whyNoRows()}
 	}
 	var err error
 	if d.Kind == Records {

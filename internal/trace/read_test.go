@@ -459,6 +459,12 @@ func drawRecords(r *rand.Rand, n int) []string {
 		if r.IntN(4) > 0 {
 			b += fmt.Sprintf(`,"violation":%t,"transfer":%t`, r.IntN(2) == 0, r.IntN(2) == 0)
 		}
+		if r.IntN(4) > 0 {
+			b += fmt.Sprintf(`,"ttft_ms":%g,"output_tokens":%d,"stream_aborted":%t`, r.Float64()*900, r.IntN(90), r.IntN(9) == 0)
+		}
+		if r.IntN(4) > 0 {
+			b += fmt.Sprintf(`,"status":%s`, []string{`"ok"`, "null", "429", "503", `"client_cancel"`, "200"}[r.IntN(6)])
+		}
 		lines[i] = b + "}\n"
 	}
 	return lines
@@ -610,10 +616,10 @@ func TestForeignFormatsAreNamed(t *testing.T) {
 		"PK\x03\x04":                          "zip archive",
 		"\xff\xfet\x00":                       "UTF-16",
 		"<html>":                              "HTML",
-		"# HELP up x\n":                       "Prometheus exposition",
+		"# HELP up x\n":                       "snapshot of /metrics",
 		"\x0a\xc2\x01":                        "binary data (it starts with c2",
 		"\x08\x96\x01":                        "binary data (it starts with 08 96 01)",
-		`{"resourceSpans":[]}`:                "OTLP JSON",
+		`{"resourceMetrics":[]}`:              "OTLP JSON of metrics",
 		"{\n  \"a\": 1\n}":                    "a JSON document over several lines",
 		"ts;solved\n2026-05-04T00:00:00Z;1\n": "cells must be separated by commas",
 		"0,2.84,Gamma,0.4\n600,2.8,Gamma,1\n": "is data: CSV needs a header",

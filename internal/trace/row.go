@@ -26,11 +26,12 @@ type row struct {
 	lines int64  // how many it spans
 	point bool   // a Prometheus point: one figure of a window, for the time before t
 	twice bool   // a field stood in it more than once
+	named bool   // raw holds an id of its own: the same again is the same request
 }
 
 func (r *row) reset() {
 	clear(r.cells[:])
-	r.raw, r.lines, r.point, r.twice = nil, 1, false, false
+	r.raw, r.lines, r.point, r.twice, r.named = nil, 1, false, false, false
 }
 
 // cell is a value as text. Strings are decoded, everything else is as written.

@@ -158,8 +158,8 @@ func TestKayentaAnswers(t *testing.T) {
 
 func TestForeignPublicFilesAreNamed(t *testing.T) {
 	for file, want := range map[string]string{
-		"otlp/trace.json": "OTLP", "otlp/metrics.json": "OTLP", "otlp-genai/openinference-js.traces.jsonl": "OTLP",
-		"prometheus/alltypes.237mfs.prom.txt":            "Prometheus exposition",
+		"otlp/trace.json": "otlp: 0 spans of gen_ai read, 1 other left out", "otlp/metrics.json": "OTLP JSON of metrics", "otlp-genai/otel-js-genai.metrics.jsonl": "OTLP JSON of metrics",
+		"prometheus/alltypes.237mfs.prom.txt":            "snapshot of /metrics",
 		"llmperf-leaderboard/summary/lepton_70b.json":    "JSON document over several lines",
 		"llmperf-leaderboard/individual/lepton_70b.json": "no time in it",
 	} {

@@ -29,6 +29,7 @@ type source struct {
 	name  string
 	text  *bufio.Reader
 	close []func()
+	shape *shapedFile // where detect found one
 }
 
 func (s *source) Close() {
@@ -95,6 +96,8 @@ func (s *source) decompress(raw *bufio.Reader) error {
 		}
 		s.close = append(s.close, z.Close)
 		s.text = bufio.NewReaderSize(z, bufferSize)
+	case isFramed(raw):
+		s.text = bufio.NewReaderSize(newFrames(raw), bufferSize)
 	default:
 		s.text = raw
 	}
@@ -208,6 +211,8 @@ const (
 	formatJSONL
 	formatArray
 	formatAnswer
+	formatExposition
+	formatShaped // of somebody else's shape: source.shape says which
 )
 
 // foreign are formats that are known and not read, by their first bytes.
@@ -226,14 +231,11 @@ var foreign = []struct{ magic, name, advice string }{
 	{"\xff\xfe", "UTF-16 text", "convert it to UTF-8"},
 	{"\xfe\xff", "UTF-16 text", "convert it to UTF-8"},
 	{"<", "HTML or XML", "a login page in place of the download?"},
-	{"# HELP ", "a Prometheus exposition", "it holds one moment; ask /api/v1/query_range for the span"},
-	{"# TYPE ", "a Prometheus exposition", "it holds one moment; ask /api/v1/query_range for the span"},
-	{"data: ", "a server-sent event stream", "log one JSON object a request"},
 }
 
 // detect tells the format from the start of the file. A file without anything
 // in it gets io.EOF.
-func (s *source) detect() (format, error) {
+func (s *source) detect(opt *Options) (format, error) {
 	head, err := s.text.Peek(64 << 10)
 	if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
 		return 0, s.fail(err)
@@ -244,6 +246,9 @@ func (s *source) detect() (format, error) {
 		}
 	}
 	text := bytes.TrimLeft(head, " \t\r\n")
+	if found, err := s.findShape(text, opt); found || err != nil {
+		return formatShaped, err
+	}
 	switch {
 	case len(text) == 0 && errors.Is(err, io.EOF):
 		return 0, io.EOF
@@ -253,6 +258,10 @@ func (s *source) detect() (format, error) {
 		return formatArray, nil
 	case text[0] == '{':
 		return s.detectObject(text)
+	case looksLikeExposition(text):
+		return formatExposition, nil
+	case isProtobufOTLP(head):
+		return 0, &InputError{File: s.name, Msg: "OTLP in protobuf, which is not read", Advice: "set format: json in the collector's file exporter"}
 	case isBinary(text):
 		return 0, &InputError{File: s.name, Msg: fmt.Sprintf("binary data (it starts with % x); JSON lines, CSV and Prometheus answers are read", text[:min(len(text), 8)])}
 	}
@@ -263,11 +272,6 @@ func (s *source) detect() (format, error) {
 func (s *source) detectObject(text []byte) (format, error) {
 	if looksLikeAnswer(text) {
 		return formatAnswer, nil
-	}
-	for _, key := range []string{"resourceSpans", "resourceMetrics", "resourceLogs"} {
-		if bytes.HasPrefix(bytes.TrimLeft(text[1:], " \t\r\n"), []byte(`"`+key+`"`)) {
-			return 0, &InputError{File: s.name, Msg: "this is OTLP JSON (" + key + "), which is not read", Advice: "export one flat JSON object a request"}
-		}
 	}
 	first, _, more := bytes.Cut(text, []byte("\n"))
 	first = bytes.TrimSpace(first)

@@ -3,6 +3,7 @@ package trace
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -16,14 +17,30 @@ type windowSet struct {
 	data *Data
 	arms *armNames
 	rows []windowRow
-	at   map[tallyKey]int // where the row of a time and arm is
-	far  int64            // counts that Prometheus extrapolated
-	step time.Duration    // the smallest step between two rows of an arm, 0 where there is none
+	at   map[windowKey]int // where the row of a time, arm and scene is
+	// The scenes of the rows, where none is asked for: rows of two of them
+	// are parts of a whole.
+	scenes     sceneNames
+	sceneIndex map[string]int // 0 is none
+	sceneless  int64
+	far        int64         // counts that Prometheus extrapolated
+	step       time.Duration // the smallest step between two rows of an arm, 0 where there is none
+}
+
+// windowKey is what only one row is of.
+type windowKey struct {
+	t          int64
+	arm, scene int
+}
+
+func (k windowKey) compare(o windowKey) int {
+	return cmp.Or(cmp.Compare(k.t, o.t), cmp.Compare(k.arm, o.arm), cmp.Compare(k.scene, o.scene))
 }
 
 // windowRow is a window and the line it came from.
 type windowRow struct {
 	w     release.Window
+	scene int
 	given uint64 // bit f: the row had a figure for field f
 	point bool
 	bare  bool // the span is a number without a unit, read as seconds
@@ -32,7 +49,8 @@ type windowRow struct {
 }
 
 func newWindowSet(opt *Options, data *Data) *windowSet {
-	return &windowSet{opt: opt, data: data, arms: newWindowArms(opt), at: make(map[tallyKey]int)}
+	return &windowSet{opt: opt, data: data, arms: newWindowArms(opt), at: make(map[windowKey]int),
+		scenes: sceneNames{want: opt.Scene, data: data}, sceneIndex: make(map[string]int)}
 }
 
 // add reads a row as the window that starts at t.
@@ -48,6 +66,12 @@ func (s *windowSet) add(p *plan, r *row, t int64, file string) error {
 		return nil
 	}
 	row.w.Arm = s.arms.arms[arm]
+	if !s.scenes.takes(r) {
+		return nil
+	}
+	if row.scene, err = s.sceneOf(r); err != nil {
+		return err
+	}
 	odd, err := row.read(p, r, s)
 	if err != nil {
 		return err
@@ -65,11 +89,11 @@ func (s *windowSet) add(p *plan, r *row, t int64, file string) error {
 		s.data.NoData++
 		return nil
 	}
-	return s.keep(row, tallyKey{t, arm})
+	return s.keep(row, windowKey{t, arm, row.scene})
 }
 
 // keep adds a row to the set, unless it is there already.
-func (s *windowSet) keep(row windowRow, key tallyKey) error {
+func (s *windowSet) keep(row windowRow, key windowKey) error {
 	i, ok := s.at[key]
 	if !ok {
 		s.at[key] = len(s.rows)
@@ -94,6 +118,28 @@ func (s *windowSet) keep(row windowRow, key tallyKey) error {
 	return nil
 }
 
+// sceneOf is the number of a row's scene, 0 where one is asked for or none
+// named.
+func (s *windowSet) sceneOf(r *row) (int, error) {
+	name := r.cells[FieldScene]
+	switch {
+	case s.opt.Scene != "":
+		return 0, nil
+	case name.kind != scalar:
+		s.sceneless++
+		return 0, nil
+	}
+	i, ok := s.sceneIndex[string(name.text)]
+	if !ok {
+		if len(s.sceneIndex) == maxScenes {
+			return 0, &InputError{Msg: fmt.Sprintf("more than %d different scenes, %s among them", maxScenes, quote(name.text)), Advice: "is scene the column that it should be?"}
+		}
+		i = len(s.sceneIndex) + 1
+		s.sceneIndex[string(name.text)] = i
+	}
+	return i, nil
+}
+
 // countCell and measureCell are places of a window's figures.
 type countCell struct {
 	f   Field
@@ -105,17 +151,23 @@ type measureCell struct {
 	dst *float64
 }
 
-func (row *windowRow) counts() [6]countCell {
+func (row *windowRow) counts() [14]countCell {
 	w := &row.w
 	return [...]countCell{
 		{FieldTotal, &w.Total}, {FieldJudged, &w.Judged}, {FieldSolved, &w.Solved},
 		{FieldViolations, &w.Violations}, {FieldTransfers, &w.Transfers}, {FieldSlow, &w.Slow},
+		{FieldTTFTOf, &w.TTFTOf}, {FieldTTFTSlow, &w.TTFTSlow}, {FieldITLOf, &w.ITLOf},
+		{FieldStreams, &w.Streams}, {FieldAborted, &w.Aborted},
+		{FieldStatusOf, &w.StatusOf}, {FieldErrors, &w.Errors}, {FieldServerErrors, &w.ServerErrors},
 	}
 }
 
-func (row *windowRow) measures() [3]measureCell {
+func (row *windowRow) measures() [6]measureCell {
 	w := &row.w
-	return [...]measureCell{{FieldCost, &w.Cost}, {FieldCostMean, &w.CostMean}, {FieldP99, &w.P99MS}}
+	return [...]measureCell{
+		{FieldCost, &w.Cost}, {FieldCostMean, &w.CostMean}, {FieldP99, &w.P99MS},
+		{FieldTTFTP99, &w.TTFTP99MS}, {FieldITL, &w.ITLMS}, {FieldKVCache, &w.KVCache},
+	}
 }
 
 // same reports whether o says nothing that row does not say: the same window
@@ -161,11 +213,17 @@ func (row *windowRow) read(p *plan, r *row, s *windowSet) (odd int64, err error)
 		}
 		row.took(c.f, fig, &odd)
 	}
-	pow := [...]int{0, p.unit[FieldCostMean].exp(), millis(p.unit[FieldP99])}
-	for i, c := range row.measures() {
+	for _, c := range row.measures() {
+		pow := p.unit[c.f].exp()
+		if c.f.value() == latencyValue {
+			pow = millis(p.unit[c.f])
+		}
 		var fig figure
-		if *c.dst, fig, err = r.measure(c.f, pow[i]); err != nil {
+		if *c.dst, fig, err = r.measure(c.f, pow); err != nil {
 			return 0, err
+		}
+		if c.f == FieldKVCache && *c.dst > 1 {
+			return 0, badField(c.f, "%s is above 1: it is a fraction, and 0.9 is 90 %%", quote(r.cells[c.f].text))
 		}
 		row.took(c.f, fig, &odd)
 	}
@@ -193,6 +251,9 @@ func (row *windowRow) known() {
 		{FieldSolved, release.HasSolved}, {FieldViolations, release.HasViolations}, {FieldTransfers, release.HasTransfers},
 		{FieldCost, release.HasCost}, {FieldCostMean, release.HasCostMean}, {FieldP99, release.HasP99},
 		{FieldSlow, release.HasSlow},
+		{FieldTTFTP99, release.HasTTFT}, {FieldTTFTSlow, release.HasTTFTSlow}, {FieldITL, release.HasITL},
+		{FieldAborted, release.HasAborts}, {FieldErrors, release.HasErrors}, {FieldServerErrors, release.HasServerErrors},
+		{FieldKVCache, release.HasKVCache},
 	} {
 		if row.has(c.f) {
 			row.w.Known |= c.k
@@ -200,8 +261,8 @@ func (row *windowRow) known() {
 	}
 }
 
-// settle fills in judged, which is total where it is absent, and refuses
-// counts that cannot be.
+// settle fills in the denominators that are absent, such as judged, which is
+// then total, and refuses counts that cannot be.
 func (row *windowRow) settle() error {
 	w := &row.w
 	if !row.has(FieldTotal) {
@@ -213,19 +274,71 @@ func (row *windowRow) settle() error {
 	if !row.has(FieldSolved) {
 		w.Judged = 0
 	}
-	for _, c := range [...]struct {
-		part, whole Field
-		n, of       int64
-	}{
+	row.settleStreams()
+	worst := part{FieldServerErrors, FieldStatusOf, w.ServerErrors, w.StatusOf}
+	if row.has(FieldErrors) {
+		worst.whole, worst.of = FieldErrors, w.Errors
+	}
+	for _, c := range [...]part{
 		{FieldJudged, FieldTotal, w.Judged, w.Total},
 		{FieldSolved, FieldJudged, w.Solved, w.Judged},
 		{FieldSlow, FieldTotal, w.Slow, w.Total},
+		{FieldStreams, FieldTotal, w.Streams, w.Total},
+		{FieldAborted, FieldStreams, w.Aborted, w.Streams},
+		{FieldTTFTOf, FieldTotal, w.TTFTOf, w.Total},
+		{FieldTTFTSlow, FieldTTFTOf, w.TTFTSlow, w.TTFTOf},
+		{FieldITLOf, FieldTotal, w.ITLOf, w.Total},
+		{FieldStatusOf, FieldTotal, w.StatusOf, w.Total},
+		{FieldErrors, FieldStatusOf, w.Errors, w.StatusOf},
+		worst,
 	} {
 		if c.n > c.of {
 			return badField(c.part, "%d is more than %s %d", c.n, c.whole, c.of)
 		}
 	}
+	row.dropWholes()
 	return nil
+}
+
+// part is a count that cannot be more than another.
+type part struct {
+	part, whole Field
+	n, of       int64
+}
+
+// settleStreams fills in the denominators of streams and statuses: all streams
+// where they are counted, else all requests.
+func (row *windowRow) settleStreams() {
+	w := &row.w
+	if !row.has(FieldStreams) {
+		w.Streams = w.Total
+	}
+	if !row.has(FieldTTFTOf) {
+		w.TTFTOf = w.Streams
+	}
+	if !row.has(FieldITLOf) {
+		w.ITLOf = w.Streams
+	}
+	if !row.has(FieldStatusOf) {
+		w.StatusOf = w.Total
+	}
+}
+
+// dropWholes takes away the denominators of figures that the window does not
+// carry.
+func (row *windowRow) dropWholes() {
+	w := &row.w
+	for _, c := range [...]struct {
+		of   *int64
+		need release.Figures
+	}{
+		{&w.Streams, release.HasAborts}, {&w.TTFTOf, release.HasTTFT | release.HasTTFTSlow},
+		{&w.ITLOf, release.HasITL}, {&w.StatusOf, release.HasErrors | release.HasServerErrors},
+	} {
+		if w.Known&c.need == 0 {
+			*c.of = 0
+		}
+	}
 }
 
 // readSpan reads the span of a window: 10m, or a number with a mapped unit. A
@@ -339,7 +452,8 @@ func (s *windowSet) finish(f *feed) error {
 			d.Last = row.w.End()
 		}
 	}
-	if s.opt.Span > 0 || s.opt.MergeArms || s.opt.SumDuplicates {
+	s.tellScenes(f)
+	if s.opt.Span > 0 || s.opt.MergeArms || s.opt.SumDuplicates || s.severalScenes() {
 		return s.merge()
 	}
 	d.Windows = slices.Grow(d.Windows, len(s.rows))
@@ -348,6 +462,21 @@ func (s *windowSet) finish(f *feed) error {
 	}
 	relateMeans(d.Windows)
 	return nil
+}
+
+// severalScenes reports whether windows of different scenes, or with and
+// without one, stand for the same traffic together.
+func (s *windowSet) severalScenes() bool {
+	return len(s.sceneIndex) > 1 || len(s.sceneIndex) == 1 && s.sceneless > 0
+}
+
+func (s *windowSet) tellScenes(f *feed) {
+	s.scenes.tell(f)
+	if !s.severalScenes() {
+		return
+	}
+	f.note("the windows of all scenes are added up: %s", list(slices.Sorted(maps.Keys(s.sceneIndex))))
+	f.noteCount(s.sceneless, "1 row without a scene is added to them", "%d rows without a scene are added to them; are they not the sum already?")
 }
 
 // giveSpans gives rows without a span the one of --input-span. Without it,
@@ -395,14 +524,14 @@ func (s *windowSet) giveSpans(f *feed) error {
 
 func (s *windowSet) sort() {
 	slices.SortStableFunc(s.rows, func(a, b windowRow) int {
-		return cmp.Or(cmp.Compare(a.w.Arm, b.w.Arm), a.w.T.Compare(b.w.T))
+		return cmp.Or(cmp.Compare(a.w.Arm, b.w.Arm), cmp.Compare(a.scene, b.scene), a.w.T.Compare(b.w.T))
 	})
 }
 
 func (s *windowSet) smallestStep() (step time.Duration) {
 	for i := 1; i < len(s.rows); i++ {
-		a, b := s.rows[i-1].w, s.rows[i].w
-		if d := b.T.Sub(a.T); a.Arm == b.Arm && d > 0 && (step == 0 || d < step) {
+		a, b := &s.rows[i-1], &s.rows[i]
+		if d := b.w.T.Sub(a.w.T); a.w.Arm == b.w.Arm && a.scene == b.scene && d > 0 && (step == 0 || d < step) {
 			step = d
 		}
 	}
@@ -412,7 +541,7 @@ func (s *windowSet) smallestStep() (step time.Duration) {
 func (s *windowSet) checkOverlap() error {
 	for i := 1; i < len(s.rows); i++ {
 		a, b := &s.rows[i-1], &s.rows[i]
-		if a.w.Arm != b.w.Arm || !b.w.T.Before(a.w.End()) || s.opt.SumDuplicates && a.w.T.Equal(b.w.T) {
+		if a.w.Arm != b.w.Arm || a.scene != b.scene || !b.w.T.Before(a.w.End()) || s.opt.SumDuplicates && a.w.T.Equal(b.w.T) {
 			continue
 		}
 		return &InputError{File: b.file, Line: b.line,

@@ -168,8 +168,12 @@ func TestMergingIsTheSameInOneStepOrTwo(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		minutes := drawWindows(t, false)
 		for i := range minutes {
-			minutes[i].Known &^= release.HasP99 | release.HasCost | release.HasCostMean
-			minutes[i].P99MS, minutes[i].Cost, minutes[i].CostMean = 0, 0, 0
+			w := &minutes[i]
+			w.Known &^= release.HasP99 | release.HasCost | release.HasCostMean | release.HasTTFT | release.HasITL
+			w.P99MS, w.Cost, w.CostMean, w.TTFTP99MS, w.ITLMS, w.ITLOf = 0, 0, 0, 0, 0, 0
+			if !w.Has(release.HasTTFTSlow) {
+				w.TTFTOf = 0
+			}
 		}
 		ten, err := read(asCSV(minutes), Options{Span: 10 * time.Minute})
 		if err != nil {
@@ -239,11 +243,50 @@ func drawWindows(t *rapid.T, odd bool) []release.Window {
 			if arm != release.Canary || w.Has(release.HasCost) { // else the ratio is filled in
 				figure("mean", release.HasCostMean, &w.CostMean)
 			}
+			drawStreams(t, &w, figure)
 			out = append(out, w)
 		}
 	}
 	sortWindows(out)
 	return out
+}
+
+// drawStreams draws what a window knows of streams and statuses.
+func drawStreams(t *rapid.T, w *release.Window, figure func(string, release.Figures, *float64)) {
+	count := func(name string, has release.Figures, dst *int64, most int64) {
+		if rapid.Bool().Draw(t, name+"?") {
+			w.Known |= has
+			*dst = rapid.Int64Range(0, most).Draw(t, name)
+		}
+	}
+	of := func(name string, dst *int64) int64 {
+		*dst = rapid.Int64Range(0, w.Total).Draw(t, name)
+		return *dst
+	}
+	count("ttft_slow", release.HasTTFTSlow, &w.TTFTSlow, of("ttft_of", &w.TTFTOf))
+	figure("ttft_p99", release.HasTTFT, &w.TTFTP99MS)
+	if w.Known&(release.HasTTFT|release.HasTTFTSlow) == 0 {
+		w.TTFTOf = 0
+	}
+	if figure("itl", release.HasITL, &w.ITLMS); w.Has(release.HasITL) {
+		of("itl_of", &w.ITLOf)
+	}
+	count("aborted", release.HasAborts, &w.Aborted, of("streams", &w.Streams))
+	if !w.Has(release.HasAborts) {
+		w.Streams = 0
+	}
+	count("errors", release.HasErrors, &w.Errors, of("status_of", &w.StatusOf))
+	most := w.StatusOf
+	if w.Has(release.HasErrors) {
+		most = w.Errors
+	}
+	count("server_errors", release.HasServerErrors, &w.ServerErrors, most)
+	if w.Known&(release.HasErrors|release.HasServerErrors) == 0 {
+		w.StatusOf = 0
+	}
+	if rapid.Bool().Draw(t, "kv?") {
+		w.KVCache, w.Known = rapid.Float64Range(0, 1).Draw(t, "kv"), w.Known|release.HasKVCache
+	}
 }
 
 func TestWindowsReadBackAsTheyWereWritten(t *testing.T) {

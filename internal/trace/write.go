@@ -18,28 +18,65 @@ import (
 
 // Column is a column of window output.
 type Column struct {
-	field Field
+	at int // in columnTable
 }
 
 // String returns the column's name.
-func (c Column) String() string { return c.field.String() }
+func (c Column) String() string { return columnTable[c.at].field.String() }
+
+// columnTable says what each column holds of a window: text, a count or a
+// measure. Those with figures are written where a window carries one of them;
+// with wanted they are written only where the input does.
+var columnTable = []struct {
+	field   Field
+	figures release.Figures // any of them; 0: always there
+	wanted  bool
+	text    func(*release.Window) string
+	count   func(*release.Window) int64
+	measure func(*release.Window) float64
+}{
+	{field: FieldT, text: func(w *release.Window) string { return w.T.UTC().Format(time.RFC3339Nano) }},
+	{field: FieldSpan, text: func(w *release.Window) string { return FormatSpan(w.Span) }},
+	{field: FieldArm, text: func(w *release.Window) string { return string(w.Arm) }},
+	{field: FieldTotal, count: func(w *release.Window) int64 { return w.Total }},
+	{field: FieldJudged, figures: release.HasSolved, count: func(w *release.Window) int64 { return w.Judged }},
+	{field: FieldSolved, figures: release.HasSolved, count: func(w *release.Window) int64 { return w.Solved }},
+	{field: FieldViolations, figures: release.HasViolations, count: func(w *release.Window) int64 { return w.Violations }},
+	{field: FieldTransfers, figures: release.HasTransfers, count: func(w *release.Window) int64 { return w.Transfers }},
+	{field: FieldCost, figures: release.HasCost, measure: func(w *release.Window) float64 { return w.Cost }},
+	{field: FieldCostMean, figures: release.HasCostMean, measure: func(w *release.Window) float64 { return w.CostMean }},
+	{field: FieldP99, figures: release.HasP99, measure: func(w *release.Window) float64 { return w.P99MS }},
+	{field: FieldSlow, figures: release.HasSlow, wanted: true, count: func(w *release.Window) int64 { return w.Slow }},
+	{field: FieldTTFTOf, figures: release.HasTTFT | release.HasTTFTSlow, wanted: true, count: func(w *release.Window) int64 { return w.TTFTOf }},
+	{field: FieldTTFTP99, figures: release.HasTTFT, wanted: true, measure: func(w *release.Window) float64 { return w.TTFTP99MS }},
+	{field: FieldTTFTSlow, figures: release.HasTTFTSlow, wanted: true, count: func(w *release.Window) int64 { return w.TTFTSlow }},
+	{field: FieldITLOf, figures: release.HasITL, wanted: true, count: func(w *release.Window) int64 { return w.ITLOf }},
+	{field: FieldITL, figures: release.HasITL, wanted: true, measure: func(w *release.Window) float64 { return w.ITLMS }},
+	{field: FieldStreams, figures: release.HasAborts, wanted: true, count: func(w *release.Window) int64 { return w.Streams }},
+	{field: FieldAborted, figures: release.HasAborts, wanted: true, count: func(w *release.Window) int64 { return w.Aborted }},
+	{field: FieldStatusOf, figures: release.HasErrors | release.HasServerErrors, wanted: true, count: func(w *release.Window) int64 { return w.StatusOf }},
+	{field: FieldErrors, figures: release.HasErrors, wanted: true, count: func(w *release.Window) int64 { return w.Errors }},
+	{field: FieldServerErrors, figures: release.HasServerErrors, wanted: true, count: func(w *release.Window) int64 { return w.ServerErrors }},
+	{field: FieldKVCache, figures: release.HasKVCache, wanted: true, measure: func(w *release.Window) float64 { return w.KVCache }},
+}
 
 // allColumns are the columns that make a window whole: written with all of
 // them, windows read back as they were.
-var allColumns = []Column{
-	{FieldT}, {FieldSpan}, {FieldArm}, {FieldTotal}, {FieldJudged}, {FieldSolved}, {FieldViolations}, {FieldTransfers},
-	{FieldCost}, {FieldCostMean}, {FieldP99},
-	{FieldSlow},
-}
+var allColumns = func() (out []Column) {
+	for i := range columnTable {
+		out = append(out, Column{i})
+	}
+	return out
+}()
 
 // Columns are the columns that make windows whole which carry these figures,
-// such as [Data].Supplied: all, but slow only where there is one, since it can
-// be counted only against a baseline.
+// such as [Data].Supplied: all, but slow and those of streams, statuses and the
+// KV cache only where there are any.
 func Columns(carried release.Figures) []Column {
-	if carried&release.HasSlow != 0 {
-		return slices.Clone(allColumns)
-	}
-	return slices.DeleteFunc(slices.Clone(allColumns), func(c Column) bool { return c.field == FieldSlow })
+	return slices.DeleteFunc(slices.Clone(allColumns), func(c Column) bool {
+		t := &columnTable[c.at]
+		return t.wanted && carried&t.figures == 0
+	})
 }
 
 // ParseColumns reads names separated by commas. The error is a
@@ -119,59 +156,33 @@ func AppendJSON(b []byte, w *release.Window, columns []Column) []byte {
 		}
 		b = append(b, '"')
 		b = append(append(b, c.String()...), `":`...)
-		switch c.field {
-		case FieldT, FieldSpan, FieldArm:
-			quoted, _ := json.Marshal(text) // a string always marshals
-			b = append(b, quoted...)
-		default:
+		if columnTable[c.at].text == nil {
 			b = append(b, text...)
+			continue
 		}
+		quoted, _ := json.Marshal(text) // a string always marshals
+		b = append(b, quoted...)
 	}
 	return append(b, '}')
 }
 
 // text is the column of a window as text, "" where it is missing.
 func (c Column) text(w *release.Window) string {
-	switch c.field {
-	case FieldT:
-		return w.T.UTC().Format(time.RFC3339Nano)
-	case FieldSpan:
-		return FormatSpan(w.Span)
-	case FieldArm:
-		return string(w.Arm)
-	case FieldTotal:
-		return strconv.FormatInt(w.Total, 10)
-	case FieldJudged:
-		return count(w.Judged, w.Has(release.HasSolved))
-	case FieldSolved:
-		return count(w.Solved, w.Has(release.HasSolved))
-	case FieldViolations:
-		return count(w.Violations, w.Has(release.HasViolations))
-	case FieldTransfers:
-		return count(w.Transfers, w.Has(release.HasTransfers))
-	case FieldCost:
-		return measure(w.Cost, w.Has(release.HasCost))
-	case FieldSlow:
-		return count(w.Slow, w.Has(release.HasSlow))
-	case FieldCostMean:
-		return measure(w.CostMean, w.Has(release.HasCostMean))
-	}
-	return measure(w.P99MS, w.Has(release.HasP99))
-}
-
-func count(n int64, known bool) string {
-	if !known {
+	t := &columnTable[c.at]
+	switch {
+	case t.text != nil:
+		return t.text(w)
+	case t.figures != 0 && w.Known&t.figures == 0:
 		return ""
+	case t.count != nil:
+		return strconv.FormatInt(t.count(w), 10)
 	}
-	return strconv.FormatInt(n, 10)
+	return measure(t.measure(w))
 }
 
 // measure prints the shortest decimal that reads back as f, without exponent
 // where that is not absurdly long.
-func measure(f float64, known bool) string {
-	if !known {
-		return ""
-	}
+func measure(f float64) string {
 	format := byte('f')
 	if a := math.Abs(f); a != 0 && (a < 1e-9 || a >= 1e21) {
 		format = 'g'

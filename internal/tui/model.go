@@ -169,13 +169,20 @@ func (m model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	return m, nil
 }
 
-// take goes over to a newer snapshot. The event that a person points at stays
-// the same one, although newer ones have come.
+// take goes over to a newer snapshot. The event that a person points at and the
+// signal that they chose stay the same ones, although others have come.
 func (m model) take(s watch.Snapshot) model {
 	if e := m.chosen(); m.pointed && e != nil {
 		for i := range s.Events {
 			if n := &s.Events[i]; n.Line == e.Line && n.At.Equal(e.At) {
 				m.event = len(s.Events) - 1 - i
+			}
+		}
+	}
+	if rows := m.snapshot.Signals; m.picked && m.signal < len(rows) {
+		for i := range s.Signals {
+			if s.Signals[i].Signal == rows[m.signal].Signal {
+				m.signal = i
 			}
 		}
 	}

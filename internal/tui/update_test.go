@@ -503,8 +503,14 @@ func TestASignalIsChosenForThePersonUntilTheyChoose(t *testing.T) {
 	s.Signals = slices.Clone(s.Signals)
 	s.Signals[release.Violations].State = watch.Tripped
 	next, _ = m.Update(snapshotMsg{s})
-	if m = next.(model); m.chosenSignal() != int(release.SolveRate) {
+	if m = next.(model); m.chosenSignal() != len(s.Signals)-1 {
 		t.Errorf("chosen: %d, not the person's", m.chosenSignal())
+	}
+	more := s
+	more.Signals = slices.Insert(slices.Clone(s.Signals), len(s.Signals)-1, watch.Signal{Signal: release.ITL, Unit: watch.Millis})
+	next, _ = m.Update(snapshotMsg{more})
+	if n := next.(model); n.chosenSignal() != len(more.Signals)-1 {
+		t.Errorf("chosen: %d, not the person's, which a row has come before", n.chosenSignal())
 	}
 	if m = pressed(m, "j"); m.chosenSignal() != 0 {
 		t.Errorf("after the last comes %d", m.chosenSignal())

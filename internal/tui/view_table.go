@@ -24,7 +24,7 @@ const columnGap = 1
 // table is a row for each signal, the canary beside stable.
 func (p *page) table() {
 	m := p.m
-	cols := columnsFor(m.width)
+	cols := m.columns()
 	rows := m.rows(p.left)
 	if p.left > len(rows)+1 {
 		p.put(m.theme.Faint.Render(strings.TrimRight(m.header(cols), " ")))
@@ -118,6 +118,25 @@ func (m *model) row(i int, cols []column, old bool) string {
 	}
 	return th.Chosen.Render(mark) + strings.Join(cells, strings.Repeat(" ", columnGap))
 }
+
+// columns are the columns that there is room for, the first as wide as the names
+// where the last can spare it.
+func (m *model) columns() []column {
+	cols := columnsFor(m.width)
+	spare := m.widths(cols)[len(cols)-1]
+	if last := &cols[len(cols)-1]; last.width > 0 {
+		spare = 0
+	}
+	longest := cols[0].width
+	for i := range m.snapshot.Signals {
+		longest = max(longest, len(signalName(&m.snapshot.Signals[i])))
+	}
+	cols[0].width = min(longest, cols[0].width+max(spare-narrowTrend, 0))
+	return cols
+}
+
+// narrowTrend is how narrow the trend may become for a longer name.
+const narrowTrend = 4
 
 // columnsFor are the columns that a width has room for.
 func columnsFor(width int) []column {

@@ -235,7 +235,7 @@ func (f *facts) finding(x *release.Finding) {
 	if x.Count > 0 || x.Signal == release.SolveRate || x.Signal == release.Probes {
 		counted = strconv.FormatInt(x.Count, 10) + " of " + counted
 	}
-	f.add(cmp.Or(map[release.Signal]string{release.SolveRate: "solved", release.Probes: "probes good", release.Transfers: "handed to a human", release.Violations: "violations in requests"}[x.Signal], "requests"), counted)
+	f.add(cmp.Or(countedAs[x.Signal], "requests"), counted)
 	if x.ControlJudged > 0 {
 		f.add("stable in the same windows", fmt.Sprintf("%d of %d solved", x.ControlSolved, x.ControlJudged))
 	}
@@ -244,13 +244,20 @@ func (f *facts) finding(x *release.Finding) {
 	}
 }
 
+// countedAs is what the counts of a finding are of, where that is not requests.
+var countedAs = map[release.Signal]string{
+	release.SolveRate: "solved", release.Probes: "probes good", release.Transfers: "handed to a human", release.Violations: "violations in requests",
+	release.TTFTP99: "streams", release.TTFTSlow: "slow streams", release.ITL: "streams", release.StreamAborts: "streams that broke off",
+	release.ServerErrors: "requests answered 5xx", release.Errors: "requests that failed", release.KVCache: "windows",
+}
+
 // figure is a value or limit of a finding with its unit.
 func figure(x *release.Finding, v float64) string {
 	n := strconv.FormatFloat(v, 'g', 6, 64)
 	switch {
 	case x.Signal == release.Cost:
 		return n + " times stable's"
-	case x.Signal == release.P99 && x.Form != release.ByCount:
+	case x.Signal == release.P99 && x.Form != release.ByCount, x.Signal == release.TTFTP99, x.Signal == release.ITL:
 		return n + " ms"
 	case x.Signal == release.Violations, x.Form == release.CumulativeSum:
 		return n

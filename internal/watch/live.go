@@ -175,7 +175,7 @@ func (l *Live) look(ctx context.Context, now time.Time) {
 // seen is what is known with a result.
 func (l *Live) seen(res *driver.Result, p *ladder.Plan) Seen {
 	return Seen{
-		Service: l.o.Config.TargetService, Config: l.o.Config, Plan: p, Result: res,
+		Service: l.o.Config.ServiceName(), Config: l.o.Config, Plan: p, Result: res,
 		TargetName: l.o.Target, SourceName: l.o.Source.String(), Settle: l.o.Source.Settle(), Span: spanOf(l.o.Source),
 	}
 }
@@ -272,7 +272,7 @@ func (l *Live) overtake(ctx context.Context, res *driver.Result) {
 	if l.tail.head.N <= res.Release.Head.N {
 		return
 	}
-	r, err := driver.Load(ctx, l.o.Dir, l.o.Config.TargetService)
+	r, err := driver.Load(ctx, l.o.Dir, l.o.Config.ServiceName())
 	if err == nil && r.Head.N > res.Release.Head.N {
 		res.Release, res.Outcome = r, r.Last
 	}
@@ -330,7 +330,7 @@ var errSilent = errors.New("neither target nor source has answered yet, and ther
 // told stands in for the first look while it hangs: what the journal says, which
 // needs neither target nor source.
 func (l *Live) told(ctx context.Context) (*sighting, error) {
-	r, err := driver.Load(ctx, l.o.Dir, l.o.Config.TargetService)
+	r, err := driver.Load(ctx, l.o.Dir, l.o.Config.ServiceName())
 	if err != nil {
 		return nil, err
 	}

@@ -131,7 +131,7 @@ func TestARecordAppearsWhenItTrips(t *testing.T) {
 			if before.Weight.IsZero() || rec.Share != before.Weight {
 				t.Errorf("the share of the record is %v, the weight was %v", rec.Share, before.Weight)
 			}
-			if row := at.Signals[want]; row.State != watch.Tripped || !row.Value.Known || row.Room != watch.Known(0) {
+			if row := rowOf(&at, want); row.State != watch.Tripped || !row.Value.Known || row.Room != watch.Known(0) {
 				t.Errorf("row of what tripped: %+v", row)
 			}
 			if s := watch.SituationOf(&at, at.At); s.Why != rec.Reason || len(s.Alarms) > 0 || s.Old {
@@ -154,4 +154,10 @@ func TestAReplayIsNeverOldAndMovesNothing(t *testing.T) {
 	if k := watch.SituationOf(&s, s.At.Add(1000*time.Hour)); k.Old || len(k.Alarms) > 0 || k.Do != "a replay: nothing is moved by it" {
 		t.Errorf("situation of a replay: %+v", k)
 	}
+}
+
+// rowOf is the row of a signal.
+func rowOf(s *watch.Snapshot, signal release.Signal) watch.Signal {
+	i := slices.IndexFunc(s.Signals, func(row watch.Signal) bool { return row.Signal == signal })
+	return s.Signals[i]
 }

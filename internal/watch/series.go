@@ -41,6 +41,10 @@ func meterOf(l *breaker.Limits, s release.Signal) meter {
 		return meter{read: weighed(release.HasP99, func(w *release.Window) float64 { return w.P99MS }), unit: Millis}
 	case release.Transfers:
 		return meter{read: counting(release.HasTransfers, func(w *release.Window) int64 { return w.Transfers }), unit: Share, over: l.FastSpan}
+	case release.TTFTP99, release.ITL:
+		return meter{read: streaming(s), unit: Millis, over: l.StreamLimitOf(s).Span}
+	case release.TTFTSlow, release.StreamAborts, release.ServerErrors, release.Errors, release.KVCache:
+		return meter{read: streaming(s), unit: Share, over: l.StreamLimitOf(s).Span}
 	}
 	return meter{read: solved, unit: Share, over: l.SlowSpan, lag: l.LabelLag}
 }
@@ -58,6 +62,16 @@ func weighed(has release.Figures, figure func(*release.Window) float64) reader {
 	return func(w *release.Window) (reading, bool) {
 		sum := figure(w) * float64(w.Total)
 		return reading{sum, w.Total}, w.Total > 0 && w.Has(has) && !math.IsNaN(sum) && !math.IsInf(sum, 0)
+	}
+}
+
+// streaming reads a signal of streaming or infrastructure as the breaker does.
+func streaming(s release.Signal) reader {
+	unit := breaker.PerUnit(s)
+	return func(w *release.Window) (reading, bool) {
+		counts := breaker.StreamCountsOf(w)
+		c := counts.Of(s)
+		return reading{float64(c.Sum) / unit, c.Of}, w.Total > 0 && c.Of > 0
 	}
 }
 

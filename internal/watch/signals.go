@@ -1,6 +1,7 @@
 package watch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -30,14 +31,27 @@ func (k *look) step() int {
 	return min(max(k.outcome.Step-1, 0), len(k.plan.Steps)-1)
 }
 
-// signals is a row for each signal, in the breaker's order.
+// signals is a row for each signal, in the breaker's order. Those of streaming
+// and infrastructure that nobody supplies have none.
 func (k *look) signals(times Times) []Signal {
 	l := &k.plan.Steps[k.step()].Limits
-	rows := make([]Signal, release.Judged)
+	rows := make([]Signal, 0, release.Judged)
 	for s := range release.Signal(release.Judged) {
-		rows[s] = k.signal(l, s, times)
+		if row := k.signal(l, s, times); !s.Streaming() || row.seen() {
+			rows = append(rows, row)
+		}
 	}
 	return rows
+}
+
+// seen reports whether there is anything to show of a signal: a verdict, or a
+// point of either version.
+func (row *Signal) seen() bool {
+	if row.State != Off && row.State != Absent && row.State != NotJudged {
+		return true
+	}
+	known := func(f Figure) bool { return f.Known }
+	return slices.ContainsFunc(row.Canary, known) || slices.ContainsFunc(row.Stable, known)
 }
 
 func (k *look) signal(l *breaker.Limits, s release.Signal, times Times) Signal {
@@ -86,6 +100,9 @@ func (k *look) line(l *breaker.Limits, s release.Signal, m *meter) Figure {
 		return Known(l.SlowRate.Float64())
 	case release.Transfers:
 		return Known(l.TransferRate.Float64())
+	}
+	if s.Streaming() {
+		return Known(l.StreamLimitOf(s).Limit.Float64() / breaker.PerUnit(s))
 	}
 	counts := breaker.SolveCounts{Judged: r.of, Solved: int64(r.sum)}
 	return limitOf(l.SolveFinding(&counts, m.over))
@@ -207,6 +224,8 @@ func (k *look) baseline(row *Signal) Figure {
 		ratio = fast.P99BaselineMS
 	case row.Signal == release.P99:
 		ratio = fast.P99SlowRate
+	case row.Signal == release.TTFTP99:
+		ratio = k.config.Steps[k.step()].Streaming.TTFTP99.BaselineMS
 	case row.Signal == release.SolveRate:
 		ratio = k.plan.Steps[k.step()].Limits.SolveBaseline
 	}

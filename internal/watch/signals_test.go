@@ -57,7 +57,14 @@ func judging(t *testing.T) (*look, *breaker.Limits) {
 	return k, l
 }
 
-func (k *look) rows() []Signal { return k.signals(timesOf(k.canary, k.stable, time.Minute)) }
+// rows are the rows by signal.
+func (k *look) rows() []Signal {
+	out := make([]Signal, release.Judged)
+	for _, row := range k.signals(timesOf(k.canary, k.stable, time.Minute)) {
+		out[row.Signal] = row
+	}
+	return out
+}
 
 // verdict is the gate's on a signal.
 func verdict(s release.Signal, v release.Verdict, value, limit float64, of, needed int64) journal.Verdict {

@@ -269,6 +269,9 @@ func (v *viewer) climbing() Situation {
 		return out
 	case forward(s.Pending.Move) || forward(o.Move) || o.Move == release.Complete:
 		return v.moving()
+	case s.Pending.Move == release.Adjust || o.Move == release.Adjust:
+		v.adjusting(&out)
+		return out
 	}
 	v.holding(&out)
 	return out
@@ -294,6 +297,10 @@ func (v *viewer) holding(out *Situation) {
 			return
 		}
 		v.blinded(out)
+	case ladder.WhyThrottled:
+		out.Tone, out.Word = Warning, "THROTTLED"
+		out.Next = "the share rises by itself while no signal is past its limit; no step before it is back"
+		out.Do = v.or("can wait; look into what throttles")
 	case ladder.WhyFailing:
 		out.Next, out.Do = "no step while it fails; the weight stays", v.or("look into what fails")
 		if v.latched() {
@@ -392,6 +399,18 @@ func (v *viewer) moving() Situation {
 		out.Word, out.What, out.Next = "MOVED TO "+s.Weight.String(), "not judged at "+s.Weight.String()+" yet", v.step()
 	}
 	return out
+}
+
+// adjusting is a share on its way up or down within the step.
+func (v *viewer) adjusting(out *Situation) {
+	to := v.s.Outcome.Weight
+	if v.s.Pending.Move == release.Adjust {
+		to = v.s.Pending.Weight
+	}
+	out.Word, out.Next = "SHARE GOES TO "+to.String(), to.String()+" at the next look of run or promote, within the same step"
+	if v.s.Weight.Above(to) {
+		out.Tone = Warning
+	}
 }
 
 // Goal is where the next step leads: a weight, or that the release is complete.

@@ -1,0 +1,129 @@
+package proxy
+
+import (
+	"encoding/json"
+	"io"
+	"sync"
+	"sync/atomic"
+)
+
+// lines writes JSON lines in a goroutine of its own: whoever has one to write
+// never waits. Where more come than can be written they are dropped and counted.
+type lines struct {
+	to    io.Writer
+	what  string
+	queue chan any
+	say   func(format string, args ...any)
+	done  sync.WaitGroup
+
+	written, dropped, failed atomic.Int64
+	torn                     bool // the last write left half a line
+	sick                     bool // the last write failed
+}
+
+const (
+	queued    = 4096     // lines that wait to be written
+	batchSize = 64 << 10 // bytes of lines that are written at once
+)
+
+// newLines starts the goroutine; nil for no writer, which takes lines and
+// writes none.
+func newLines(to io.Writer, what string, say func(string, ...any)) *lines {
+	if to == nil {
+		return nil
+	}
+	l := &lines{to: to, what: what, queue: make(chan any, queued), say: say}
+	l.done.Go(l.run)
+	return l
+}
+
+// put hands over a line, which must not be changed any more.
+func (l *lines) put(line any) {
+	if l == nil {
+		return
+	}
+	select {
+	case l.queue <- line:
+	default:
+		if l.dropped.Add(1) == 1 {
+			l.say("%s come faster than they can be written; those that are left out are counted in %sstatus", l.what, adminPrefix)
+		}
+	}
+}
+
+// close writes what is queued and ends. Nobody may put lines any more.
+func (l *lines) close() {
+	if l != nil {
+		close(l.queue)
+		l.done.Wait()
+	}
+}
+
+func (l *lines) run() {
+	for line := range l.queue {
+		text, n := appendLine(nil, line), int64(1)
+		for len(text) < batchSize {
+			more, ok := l.ready()
+			if !ok {
+				break
+			}
+			text = appendLine(text, more)
+			n++
+		}
+		l.write(text, n)
+	}
+}
+
+// ready returns a line that needs no waiting.
+func (l *lines) ready() (line any, ok bool) {
+	select {
+	case line, ok = <-l.queue:
+	default:
+	}
+	return line, ok
+}
+
+func appendLine(text []byte, line any) []byte {
+	one, err := json.Marshal(line)
+	if err != nil {
+		return text // lines are plain structs: they are always encoded
+	}
+	return append(append(text, one...), '\n')
+}
+
+// write writes whole lines in one go. What a full disk cut off in the middle is
+// ended before the next one, so that it spoils one line and not two.
+func (l *lines) write(text []byte, n int64) {
+	if l.torn {
+		text = append([]byte{'\n'}, text...)
+	}
+	wrote, err := l.to.Write(text)
+	l.torn = wrote > 0 && wrote < len(text) && text[wrote-1] != '\n' || l.torn && wrote == 0
+	if err != nil {
+		l.failed.Add(n)
+		if !l.sick {
+			l.say("%s are not written: %v; they are lost and counted until this is mended", l.what, err)
+		}
+		l.sick = true
+		return
+	}
+	if l.sick {
+		l.say("%s are written again; %d were lost", l.what, l.failed.Load())
+	}
+	l.sick = false
+	l.written.Add(n)
+}
+
+// linesState is how the writing goes, for the status.
+type linesState struct {
+	Written int64 `json:"written"`
+	Dropped int64 `json:"dropped"` // came faster than they could be written
+	Failed  int64 `json:"failed"`  // could not be written
+}
+
+func (l *lines) state() *linesState {
+	if l == nil {
+		return nil
+	}
+	return &linesState{Written: l.written.Load(), Dropped: l.dropped.Load(), Failed: l.failed.Load()}
+}

@@ -1,0 +1,112 @@
+package proxy
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+)
+
+// shape is what the proxy wants to know of a chat completion request.
+type shape struct {
+	model       string
+	user        string
+	stream      bool
+	temperature string // as written; "" where the request names none
+	tools       string // names the tools on offer; "" for none
+
+	models []span // where the values of "model" stand; the last of several counts
+}
+
+// span is a piece of a text.
+type span struct{ from, to int }
+
+var errNoObject = errors.New("the request is no JSON object")
+
+// readShape reads a request. An error says that it is not JSON as it should be,
+// and then it is no request to make something of.
+func readShape(text []byte) (s shape, err error) {
+	in := json.NewDecoder(bytes.NewReader(text))
+	if open, err := in.Token(); err != nil || open != json.Delim('{') {
+		return s, errNoObject
+	}
+	for in.More() {
+		name, err := in.Token()
+		if err != nil {
+			return s, err
+		}
+		var value json.RawMessage
+		if err := in.Decode(&value); err != nil {
+			return s, err
+		}
+		end := int(in.InputOffset())
+		s.take(name, value, span{end - len(value), end})
+	}
+	if _, err := in.Token(); err != nil { // the closing brace
+		return s, err
+	}
+	if in.More() {
+		return s, errNoObject
+	}
+	return s, nil
+}
+
+// take takes one member. What is of another type than it should be is left for
+// the server to refuse.
+func (s *shape) take(name json.Token, value json.RawMessage, at span) {
+	switch name {
+	case "model":
+		s.models = append(s.models, at)
+		s.model = unquoted(value)
+	case "user":
+		s.user = unquoted(value)
+	case "stream":
+		s.stream = string(value) == "true"
+	case "temperature":
+		if s.temperature = string(value); s.temperature == "null" {
+			s.temperature = ""
+		}
+	case "tools", "functions":
+		if string(value) != "null" && string(value) != "[]" {
+			sum := sha256.Sum256(compacted(value))
+			s.tools = hex.EncodeToString(sum[:8])
+		}
+	}
+}
+
+func unquoted(value json.RawMessage) (text string) {
+	if json.Unmarshal(value, &text) != nil {
+		return ""
+	}
+	return text
+}
+
+// compacted is a value without its blanks, so that the same tools are the same
+// however they are laid out.
+func compacted(value json.RawMessage) []byte {
+	var out bytes.Buffer
+	if json.Compact(&out, value) != nil {
+		return value
+	}
+	return out.Bytes()
+}
+
+// withModel returns the request for another model: the value of "model" is
+// replaced and no other byte. A request without one is given none.
+func (s *shape) withModel(text []byte, model string) []byte {
+	if model == "" || model == s.model || len(s.models) == 0 {
+		return text
+	}
+	quoted, err := json.Marshal(model)
+	if err != nil {
+		return text // a string is always encoded
+	}
+	out := make([]byte, 0, len(text)+len(s.models)*len(quoted))
+	at := 0
+	for _, m := range s.models {
+		out = append(append(out, text[at:m.from]...), quoted...)
+		at = m.to
+	}
+	return append(out, text[at:]...)
+}

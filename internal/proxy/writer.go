@@ -1,0 +1,85 @@
+package proxy
+
+import (
+	"net/http"
+	"time"
+)
+
+// userWriter writes to the user. A user who does not read what was written is
+// not waited for without end: the place among the requests under way is
+// somebody else's, too.
+type userWriter struct {
+	http.ResponseWriter
+	to    *http.ResponseController
+	stall time.Duration
+	err   error // of the last write
+	begun bool  // a status has been written
+}
+
+func newUserWriter(w http.ResponseWriter, stall time.Duration) *userWriter {
+	// A nil value keeps net/http from adding headers that the answer has not.
+	w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
+	return &userWriter{ResponseWriter: w, to: http.NewResponseController(w), stall: stall}
+}
+
+// Unwrap is for [http.ResponseController].
+func (w *userWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
+// WriteHeader implements [http.ResponseWriter].
+func (w *userWriter) WriteHeader(status int) {
+	w.begun = w.begun || status >= 200
+	w.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements [http.ResponseWriter].
+func (w *userWriter) Write(p []byte) (int, error) {
+	w.deadline()
+	n, err := w.ResponseWriter.Write(p)
+	if err != nil {
+		w.err = err
+	}
+	return n, err
+}
+
+// FlushError is for [http.ResponseController].
+func (w *userWriter) FlushError() error {
+	w.deadline()
+	err := w.to.Flush()
+	if err != nil {
+		w.err = err
+	}
+	return err
+}
+
+// deadline gives the next write its time; connections that know none, as in
+// tests, go without.
+func (w *userWriter) deadline() {
+	_ = w.to.SetWriteDeadline(time.Now().Add(w.stall))
+}
+
+// readDeadline sets the time of the next read of the request; the zero time
+// takes it away.
+func (w *userWriter) readDeadline(t time.Time) { _ = w.to.SetReadDeadline(t) }
+
+// bufferPool lends the buffers through which answers are passed on.
+type bufferPool struct{ free chan []byte }
+
+const bufferSize = 32 << 10
+
+// Get implements [httputil.BufferPool].
+func (b *bufferPool) Get() []byte {
+	select {
+	case buf := <-b.free:
+		return buf
+	default:
+		return make([]byte, bufferSize)
+	}
+}
+
+// Put implements [httputil.BufferPool].
+func (b *bufferPool) Put(buf []byte) {
+	select {
+	case b.free <- buf:
+	default:
+	}
+}
