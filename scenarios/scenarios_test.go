@@ -80,7 +80,7 @@ func names(t testing.TB) (names []string) {
 }
 
 func TestBuiltInsAreThoseOfTheDesign(t *testing.T) {
-	want := "copied-thresholds cost-storm flapping healthy-week incident-0217 kv-exhaustion label-lag low-traffic rate-limited " +
+	want := "adaptive-share copied-thresholds cost-storm flapping healthy-week incident-0217 kv-exhaustion label-lag low-traffic rate-limited " +
 		"scenario-a scenario-b scenes server-errors-5xx slow-decay stream-aborts streaming-missing tail-latency ttft-p99 ttft-slow-share"
 	if got := strings.Join(names(t), " "); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
@@ -166,6 +166,10 @@ func TestExpectationsFailWhenWhatTheyGuardIsChanged(t *testing.T) {
 			"no transition", "19 CLOSED -> OPEN solve_rate"},
 		{"labels read too early trip", "label-lag", []string{"label_lag_min: 30", "label_lag_min: 25"},
 			"no transition", "CLOSED -> OPEN solve_rate"},
+		{"errors at the limit lower no share", "adaptive-share", []string{"rate: 0.12", "rate: 0.05"},
+			"60 to 62 adjust", "55 adjust at step 1; 65 adjust"},
+		{"without adaptive the share stays", "adaptive-share", []string{"    adaptive: { error_limit: 0.05 }\n", ""},
+			"60 to 62 adjust", "0 start at step 1; 180 advance"},
 		{"a first token within the limit trips nothing", "ttft-p99", []string{"ms: 4200", "ms: 3000"},
 			"80 CLOSED -> OPEN ttft_p99", "no transition"},
 		{"a shorter baseline lowers the limit", "ttft-p99", []string{"slow_layer:", "streaming: { ttft_p99: { baseline_ms: 180 } }\n      slow_layer:"},

@@ -73,7 +73,7 @@ func newCommand(line int, command string) block {
 }
 
 // stories are the guides that tests of their own run as sessions of a shell.
-var stories = []string{"release.md", "release-git.md"}
+var stories = []string{"release.md", "release-git.md", "proxy.md"}
 
 // TestDocumentsShowWhatHappens runs the README and the guides, each in a folder
 // of its own with the samples, block by block.

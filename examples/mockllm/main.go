@@ -39,6 +39,7 @@ type behaviour struct {
 // the guide shows.
 type mock struct {
 	name string
+	text string // of a good answer
 
 	mu        sync.Mutex
 	how       behaviour
@@ -53,6 +54,7 @@ func main() {
 	listen := flag.String("listen", "127.0.0.1:8081", "`address` to answer at")
 	m := &mock{}
 	flag.StringVar(&m.name, "name", "stable", "the `version` that this server is, for its answers and /metrics")
+	flag.StringVar(&m.text, "text", "Your order is on its way.", "what a good `answer` says")
 	flag.DurationVar(&m.how.Latency, "latency", 20*time.Millisecond, "how `long` an answer takes")
 	flag.Float64Var(&m.how.Bad, "bad", 0, "`share` of bad answers, from 0 to 1")
 	flag.StringVar(&m.how.BadAs, "bad-as", "transfer", "what is bad about them: `transfer` or violation")
@@ -93,7 +95,7 @@ func (m *mock) complete(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	transfer, violation, id := m.answer()
-	text := "Your order is on its way."
+	text := m.text
 	if transfer {
 		text = "I will hand you to a colleague."
 	}

@@ -21,6 +21,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -42,6 +43,7 @@ type options struct {
 	Turn    time.Duration
 	Latency time.Duration
 	Streams int
+	Canary  string
 }
 
 func main() {
@@ -52,6 +54,7 @@ func main() {
 	flag.DurationVar(&o.For, "for", 20*time.Second, "how `long` each canary is measured, directly and through the proxy each")
 	flag.DurationVar(&o.Turn, "turn", 2*time.Second, "how `long` each goes on before the other's turn")
 	flag.DurationVar(&o.Latency, "latency", 20*time.Millisecond, "how `long` stable takes")
+	flag.StringVar(&o.Canary, "canary", "healthy,hanging,resetting,slow", "what the canary does, one after the other")
 	flag.IntVar(&o.Streams, "streams", 10_000, "`streams` after which nothing may be left; 0 for none")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
@@ -74,7 +77,7 @@ func run(ctx context.Context, o options) (kept bool, err error) {
 	kept = true
 	fmt.Printf("%d requests a second on %d connections, stable takes %s, %s of each\n\n", o.Rate, o.Conns, o.Latency, o.For)
 	fmt.Printf("%-10s %26s %26s %18s %20s %s\n", "CANARY", "DIRECT p50 / p99 ms", "PROXY p50 / p99 ms", "ADDED p50 / p99", "PASSED ON p50 / p99", "ANSWERS")
-	for _, canary := range []string{"healthy", "hanging", "resetting", "slow"} {
+	for canary := range strings.SplitSeq(o.Canary, ",") {
 		m.canaryIs(canary)
 		good, err := measure(ctx, o, m, canary)
 		if err != nil {

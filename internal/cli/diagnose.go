@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -68,7 +69,11 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	}
 	log := attemptLog{names: names, tally: diagnose.NewTally()}
 	meter := o.app.meter(o.Logs)
-	for _, path := range o.Logs {
+	for i, path := range o.Logs {
+		if slices.Contains(o.Logs[:i], path) {
+			err = &trace.InputError{File: path, Msg: "is named twice"}
+			break
+		}
 		log.file = path
 		log.tally.NextFile()
 		if err = trace.EachLine(ctx, path, o.app.Stdin, meter.add, log.line); err != nil {
@@ -112,7 +117,7 @@ func (l *attemptLog) line(line trace.Line) error {
 	}
 	if err != nil {
 		l.bad++
-		if len(l.badLines) < 10 {
+		if len(l.badLines) < shownBadLines {
 			message := err.Error()
 			if line.Cut {
 				message += "; it is the last line and has no end"
@@ -131,25 +136,17 @@ func (l *attemptLog) line(line trace.Line) error {
 // usable says on stderr what cannot be read, and refuses a log of which too
 // much, or everything, says nothing.
 func (o *diagnoseOptions) usable(l *attemptLog) error {
-	if l.bad > 0 {
-		o.app.warn("%d of %d lines cannot be read:", l.bad, l.rows)
-		for _, b := range l.badLines {
-			fmt.Fprintf(o.app.Stderr, "  %s\n", harmless(b.String()))
-		}
-		if more := l.bad - int64(len(l.badLines)); more > 0 {
-			fmt.Fprintf(o.app.Stderr, "  and %d more\n", more)
-		}
-	}
+	o.app.sayBad(l.bad, l.rows, l.badLines)
 	limit := release.Ratio(o.MaxBad)
 	if limit.IsZero() {
-		limit = release.NewRatio(1, 1000)
+		limit = defaultMaxBad
 	}
 	d := l.tally.Diagnosis()
 	switch {
 	case l.rows == 0:
 		return &trace.NoRowsError{Files: o.Logs, Why: "not a single line"}
 	case limit.Compare(l.bad, l.rows) > 0:
-		return &trace.BadLinesError{Bad: l.bad, Rows: l.rows, Limit: fmt.Sprintf("%g %%", 100*limit.Float64()), Lines: l.badLines}
+		return &trace.BadLinesError{Bad: l.bad, Rows: l.rows, Limit: sharePercent(limit), Lines: l.badLines}
 	case d.Attempts == 0:
 		keys := strings.Join(l.keys[:min(len(l.keys), 12)], ", ")
 		return &trace.InputError{File: strings.Join(o.Logs, ", "), Msg: "no line says how an attempt ended: neither status, error_code nor an OPEN breaker_state; the first has " + keys,

@@ -80,19 +80,27 @@ func (app *App) readFeed(ctx context.Context, files []string, opt trace.Options)
 	for _, n := range data.Notes {
 		app.say("%s", n)
 	}
-	if _, timeless := errors.AsType[*trace.NoTimeError](err); len(data.BadLines) > 0 && !timeless {
-		app.warn("%d of %d lines cannot be read:", data.Bad, data.Rows)
-		for _, b := range data.BadLines {
-			fmt.Fprintf(app.Stderr, "  %s\n", b)
-		}
-		if more := data.Bad - int64(len(data.BadLines)); more > 0 {
-			fmt.Fprintf(app.Stderr, "  and %d more\n", more)
-		}
+	if _, timeless := errors.AsType[*trace.NoTimeError](err); !timeless {
+		app.sayBad(data.Bad, data.Rows, data.BadLines)
 	}
 	if err != nil {
 		return data, inputError("", err)
 	}
 	return data, nil
+}
+
+// sayBad says on stderr which lines could not be read, the first of them.
+func (app *App) sayBad(bad, rows int64, lines []trace.BadLine) {
+	if len(lines) == 0 {
+		return
+	}
+	app.warn("%d of %d lines cannot be read:", bad, rows)
+	for _, b := range lines {
+		fmt.Fprintf(app.Stderr, "  %s\n", harmless(b.String()))
+	}
+	if more := bad - int64(len(lines)); more > 0 {
+		fmt.Fprintf(app.Stderr, "  and %d more\n", more)
+	}
 }
 
 // inputError is an error about the user's input, with its hint.

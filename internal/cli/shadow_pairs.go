@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/shadow"
@@ -82,15 +83,7 @@ func (r *pairReader) refuse(file string, line int64, err error) {
 // finish says which lines could not be read, and refuses the input if they are
 // too many or all of it.
 func (r *pairReader) finish() error {
-	if r.bad > 0 {
-		r.app.warn("%d of %d lines cannot be read:", r.bad, r.rows)
-		for _, b := range r.badLines {
-			fmt.Fprintf(r.app.Stderr, "  %s\n", harmless(b.String()))
-		}
-		if more := r.bad - int64(len(r.badLines)); more > 0 {
-			fmt.Fprintf(r.app.Stderr, "  and %d more\n", more)
-		}
-	}
+	r.app.sayBad(r.bad, r.rows, r.badLines)
 	limit := r.maxBad
 	if limit.IsZero() {
 		limit = defaultMaxBad
@@ -319,7 +312,7 @@ func callFailed(m map[string]json.RawMessage) (failed bool, err error) {
 	case numeric == nil:
 		failed = failed || code < 200 || code > 299
 	default:
-		failed = failed || status != "ok"
+		failed = failed || !strings.EqualFold(status, "ok") && !strings.EqualFold(status, "success")
 	}
 	return failed, nil
 }

@@ -194,7 +194,7 @@ func (o *shadowProxyOptions) options(cfg *config.Config) (opt proxy.Options, err
 		return opt, err
 	}
 	if !o.changesGiven { // what the configuration itself says that they differ in
-		policy.Changes |= partsOf(stable.Parts, canary.Parts)
+		policy.Changes |= stable.Parts.Differs(canary.Parts)
 	}
 	limits := proxy.DefaultLimits()
 	limits.Body, limits.Copies, limits.StableHeader, limits.CanaryHeader = o.MaxBody, o.MaxCopies, o.StableWait, o.CanaryWait
@@ -209,7 +209,7 @@ func (o *shadowProxyOptions) options(cfg *config.Config) (opt proxy.Options, err
 		},
 		Scene: cfg.Scene, UserFrom: o.UserHeader, SegmentOf: o.SegmentHeader, PlainIDs: o.PlainUserIDs, Every: o.poll(cfg),
 		Retry: retry, Gates: gates, NoBreaker: o.NoBreaker, Limits: limits, AdminPaths: o.AdminListen == "", Bodies: o.Bodies,
-		Say: o.app.say,
+		Say: o.app.say, Warn: o.app.warn,
 	}
 	if o.ClientKeyEnv != "" {
 		if opt.ClientKey = strings.TrimSpace(o.app.Getenv(o.ClientKeyEnv)); opt.ClientKey == "" {
@@ -283,9 +283,6 @@ func (o *shadowProxyOptions) version(arm release.Arm, v *config.Version) (out pr
 	}
 	return out, nil
 }
-
-// partsOf is in what two versions differ of which both say something.
-func partsOf(stable, canary shadow.Version) shadow.Part { return stable.Differs(canary) }
 
 func (o *shadowProxyOptions) poll(cfg *config.Config) time.Duration {
 	switch {

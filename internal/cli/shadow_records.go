@@ -168,16 +168,7 @@ func (app *App) sayInput(data *trace.Data) {
 	for _, n := range data.Notes {
 		app.say("%s", n)
 	}
-	if len(data.BadLines) == 0 {
-		return
-	}
-	app.warn("%d of %d lines cannot be read:", data.Bad, data.Rows)
-	for _, b := range data.BadLines {
-		fmt.Fprintf(app.Stderr, "  %s\n", harmless(b.String()))
-	}
-	if more := data.Bad - int64(len(data.BadLines)); more > 0 {
-		fmt.Fprintf(app.Stderr, "  and %d more\n", more)
-	}
+	app.sayBad(data.Bad, data.Rows, data.BadLines)
 }
 
 // valuesOf returns the values of the one arm of a set.

@@ -84,6 +84,8 @@ func TestSidesOfAPair(t *testing.T) {
 	}{
 		{"a status that is not ok", `{"status":503,"latency_ms":9}`, shadow.Answer{Failed: true, LatencyMS: 9, Timed: true}},
 		{"a word that is not ok", `{"status":"timeout","latency_ms":1}`, shadow.Answer{Failed: true, LatencyMS: 1, Timed: true}},
+		{"ok in capitals", `{"status":"OK","parsed":true}`, shadow.Answer{Parsed: true}},
+		{"success", `{"status":"success","parsed":true}`, shadow.Answer{Parsed: true}},
 		{"ok without an answer is a slip", `{"status":"ok","latency_ms":1}`, shadow.Answer{}},
 		{"an error", `{"error":"reset","parsed":false}`, shadow.Answer{Failed: true}},
 		{"no error", `{"error":null,"parsed":true}`, shadow.Answer{Parsed: true}},

@@ -73,7 +73,7 @@ func (l *live) standing(res *driver.Result, code ExitCode) *report.Standing {
 		Schema: 1, Command: l.command, Service: l.cfg.ServiceName(), Scene: l.cfg.Scene, Release: r.ID(), Decision: o.Move.String(), Why: o.Why.String(),
 		Step: o.Step, Steps: o.Steps, Pct: o.Weight.Share(), Attempt: o.Attempt, Breaker: o.Phase.String(), Stage: o.Stage.String(),
 		Locked: o.Locked, Paused: o.Paused, Verdicts: []report.VerdictJSON{}, Reason: o.Reason,
-		Left: o.LeftS, Held: o.HeldS, Hold: o.HoldS, Overdue: o.Overdue, Next: driver.Next(o, r.ID()), Exit: int(code), DryRun: res.DryRun,
+		Left: o.LeftS, Held: o.HeldS, Hold: o.HoldS, Overdue: o.Overdue, Next: r.Next(o), Exit: int(code), DryRun: res.DryRun,
 		Exposure: release.Exposure{Requests: r.Exposure.Requests}, Notes: res.Notes,
 	}
 	l.inForce(s, res)
@@ -112,11 +112,11 @@ func (l *live) inForce(s *report.Standing, res *driver.Result) {
 	}
 	switch pending := st.Pending.Move; {
 	case pending == release.RollBackMove, pending == release.Lock:
-		s.Next = "canaryctl rollback"
+		s.Next = res.Release.Command("canaryctl rollback")
 	case res.Status == driver.Incomplete:
-		s.Next = "canaryctl rollback, to have it finished and written down"
+		s.Next = res.Release.Command("canaryctl rollback, to have it finished and written down")
 	case res.Status == driver.Drifted && res.Release.Held.Weight.IsZero():
-		s.Next = "nobody is on the canary: canaryctl rollback keeps it so and writes it down"
+		s.Next = res.Release.Command("nobody is on the canary: canaryctl rollback keeps it so and writes it down")
 	}
 }
 

@@ -1,6 +1,7 @@
 package config
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -25,6 +26,45 @@ func TestAdaptiveFindings(t *testing.T) {
 				t.Errorf("found %q, want %q", got, tt.want)
 			}
 		})
+	}
+}
+
+// TestAdaptiveMovesByWhatTheTargetHolds: a slot of the ring, whatever the steps.
+func TestAdaptiveMovesByWhatTheTargetHolds(t *testing.T) {
+	const steps = "canary: {target_service: s, hash_ring_slots: 100, steps: [{pct: 0.10, min_hold_min: 0}, {pct: 1, min_hold_min: 0}]}\n"
+	for _, tt := range []struct{ name, adaptive, target, want string }{
+		{"a target of whole percents", "adaptive: {error_limit: 0.05}\n", "target: {file: {path: w, unit: {whole: 100}}}\n", ""},
+		{"a target of twentieths", "adaptive: {error_limit: 0.05}\n", "target: {file: {path: w, unit: {whole: 20}}}\n", "2:11 off-unit"},
+		{"and a share that stays at the steps'", "", "target: {file: {path: w, unit: {whole: 20}}}\n", ""},
+		{"a server whose weights are of 256", "adaptive: {error_limit: 0.05}\n", "target: {haproxy: {address: './h.sock', backend: llm, total: 250}}\n", "2:11 off-unit"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			_, list := Parse("canary.yaml", []byte(steps+tt.adaptive+tt.target))
+			if got := found(list); got != tt.want {
+				t.Errorf("found %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestLintOfALimitThatTheBreakerComesBefore.
+func TestLintOfALimitThatTheBreakerComesBefore(t *testing.T) {
+	for lines, want := range map[string]bool{
+		"adaptive: {error_limit: 0.05}":  true,
+		"adaptive: {error_limit: 0.01}":  true,
+		"adaptive: {error_limit: 0.009}": false,
+		"adaptive: {error_limit: 0.05}\nmetrics: {streaming: {errors: {share_limit: 0.3}}}": false,
+		"adaptive: {error_limit: 0.05}\nmetrics: {streaming: {errors: {action: hold}}}":     false,
+		"adaptive: {error_limit: 0.05}\nsignals: {errors: {mode: observe}}":                 false,
+		"metrics: {streaming: {errors: {share_limit: 0.001}}}":                              false,
+	} {
+		told := false
+		for _, f := range parseOK(t, with(lines)).Lint() {
+			told = told || f.Rule == ruleUnreachableLimit && strings.HasPrefix(f.Message, "error_limit")
+		}
+		if told != want {
+			t.Errorf("%s: told %t, want %t", lines, told, want)
+		}
 	}
 }
 

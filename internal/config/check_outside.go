@@ -156,6 +156,7 @@ func (d *document) checkUnit(c *Config, w weights) {
 	}
 	parts := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(w.unit.Places)), nil)
 	parts.Mul(parts, big.NewInt(w.unit.Whole)) // of all traffic
+	d.checkSlots(c, w, parts)
 	told := map[string]bool{}
 	for i := range c.Steps {
 		pct := c.Steps[i].Pct

@@ -25,6 +25,7 @@ func (c *Config) Lint() diag.List {
 	d.lintNoise(c)
 	d.lintTraffic(c)
 	d.lintStreaming(c)
+	d.lintAdaptive(c)
 	d.lintVersions(c)
 	d.lintOutside()
 	d.lintSecrets()

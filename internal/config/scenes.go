@@ -342,7 +342,9 @@ func (d *document) checkSceneQueries(c *Config) {
 	}
 	for _, path := range d.paths() {
 		rest, ok := strings.CutPrefix(path, promPath+".")
-		if ok && (strings.HasPrefix(rest, "matchers.") || strings.HasPrefix(rest, "queries.")) && d.values[path].node.Kind == yaml.ScalarNode && !d.namesScene(path) {
+		asks := ok && (strings.HasPrefix(rest, "matchers.") || strings.HasPrefix(rest, "queries."))
+		// "-" takes a query of the preset away
+		if n := d.values[path].node; asks && n.Kind == yaml.ScalarNode && n.Value != nowhere && !d.namesScene(path) {
 			said(path)
 		}
 	}

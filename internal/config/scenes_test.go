@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -238,6 +239,7 @@ func TestPlacesThatScenesMayShare(t *testing.T) {
 		"places of one file in git":    two + "target: {git: {files: [{path: values.yaml, canary: \"{scene}.canary\", stable: \"{scene}.stable\"}]}}\n",
 		"a document of each":           two + "target: {config_api: {url: \"http://x/v1/services/s-{scene}\"}}\n",
 		"queries of each":              two + "source: {prometheus: {url: http://p, queries: {canary: {total: 'x{scene=\"{scene}\"}'}}}}\n",
+		"a preset without a query":     two + "source: {prometheus: {url: http://p, preset: vllm, matchers: {canary: 'v=\"c\",s=\"{scene}\"', stable: 'v=\"s\",s=\"{scene}\"'}, queries: {canary: {p99_ms: \"-\"}}}}\n",
 		"a Prometheus of each":         two + "source: {prometheus: {url: \"http://p/{scene}\", queries: {canary: {total: x}}}}\n",
 		"one scene needs no splitting": minimal + "scenes: {a: {}}\nsource: {prometheus: {url: http://p, queries: {canary: {total: x}}}}\ntarget: {exec: {read: [r], write: [w]}}\n",
 	} {
@@ -357,4 +359,18 @@ func TestExampleOfScenesDocument(t *testing.T) {
 	if !slices.Equal(cfg.SceneNames(), []string{"summaries", "answers"}) {
 		t.Error(cfg.SceneNames())
 	}
+}
+
+// TestScenesAreReadAtOnce: a Config is read-only, and several goroutines may
+// look at the scenes of one file.
+func TestScenesAreReadAtOnce(t *testing.T) {
+	var all sync.WaitGroup
+	for _, s := range parseOK(t, twoScenes).Scenes {
+		all.Go(func() {
+			s.Config.Lint()
+			s.Config.Masked()
+			s.Config.LivePlan()
+		})
+	}
+	all.Wait()
 }

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
@@ -152,7 +153,8 @@ type secrets struct {
 	spans map[int][]secretSpan // by line, from 0: what is surely a secret
 	hide  map[int][]secretSpan // what may be one, and is not shown either
 	texts []string             // longest first
-	mask  *strings.Replacer    // of the texts; nil until needed
+	once  sync.Once
+	mask  *strings.Replacer // of the texts, made when needed
 }
 
 // findSecrets looks through the lines of a file; docs is what could be parsed
@@ -288,13 +290,13 @@ func (s *secrets) aroundNames(lines []string) {
 
 // maskText puts asterisks in the place of every secret of the file in a text.
 func (s *secrets) maskText(text string) string {
-	if s.mask == nil {
+	s.once.Do(func() { // scenes are linted at once, and share it
 		pairs := make([]string, 0, 2*len(s.texts))
 		for _, secret := range s.texts {
 			pairs = append(pairs, secret, masked)
 		}
 		s.mask = strings.NewReplacer(pairs...)
-	}
+	})
 	return s.mask.Replace(text)
 }
 

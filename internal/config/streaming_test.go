@@ -1,6 +1,8 @@
 package config
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -231,5 +233,22 @@ func TestAMeasuredBaselineOfTTFTCanBePutIn(t *testing.T) {
 		if got := parseOK(t, string(out)).Streaming.TTFTP99.BaselineMS; got != release.MustRatio("412.5") {
 			t.Errorf("%v in\n%s", got, out)
 		}
+	}
+}
+
+// TestTheExampleOfTheReferenceIsTheDefaults: what docs/reference/streaming.md
+// writes out changes nothing.
+func TestTheExampleOfTheReferenceIsTheDefaults(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join(docsDir, "streaming.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, block, found := strings.Cut(string(raw), "```yaml\ncanary:\n")
+	block, _, ends := strings.Cut(block, "```")
+	if !found || !ends || strings.Count(block, "action:") != release.Streaming {
+		t.Fatalf("no example of %d signals:\n%s", release.Streaming, block)
+	}
+	if cfg, bare := parseOK(t, minimal+block), parseOK(t, minimal); cfg.Plan().Digest != bare.Plan().Digest || cfg.Streaming != bare.Streaming {
+		t.Errorf("%+v\nwithout the example %+v", cfg.Streaming, bare.Streaming)
 	}
 }

@@ -102,7 +102,7 @@ func (s *session) attempt(dec *ladder.Decision) (*attempt, error) {
 // every intent.
 func (s *session) key(dec *ladder.Decision) string {
 	step := strconv.Itoa(dec.Step + 1)
-	return s.rel.ID() + "/" + strconv.Itoa(dec.Attempt) + "/" + step + "/" + dec.Move.String() + "/" + s.rel.intent()
+	return s.rel.name() + "/" + strconv.Itoa(dec.Attempt) + "/" + step + "/" + dec.Move.String() + "/" + s.rel.intent()
 }
 
 func (a *attempt) limit() time.Duration {
@@ -281,8 +281,7 @@ func (a *attempt) wrote(done bool) *journal.Wrote {
 		w.At = a.s.sight.readAt
 	} else if a.lastErr != nil {
 		w.Error = a.lastErr.Error()
-		raised := a.dec.Move == release.Adjust && a.dec.Weight.Above(a.was.Weight)
-		w.Abandoned = a.surely && (a.dec.Move == release.Start || a.dec.Move == release.Advance || raised)
+		w.Abandoned = a.surely && (a.dec.Move == release.Start || a.dec.Move == release.Advance || a.dec.Move == release.Adjust)
 	}
 	return w
 }

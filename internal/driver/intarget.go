@@ -203,7 +203,7 @@ func (s *session) share(ctx context.Context) {
 		return
 	}
 	is := s.rel.essence()
-	there := newRelease(s.rel.Service)
+	there := newRelease(s.rel.Service, s.d.o.Dir)
 	if held := s.sight.reading.State; held != nil {
 		in, err := parseState(held)
 		if err != nil {
@@ -244,7 +244,7 @@ func (s *session) publish(ctx context.Context) error {
 	c := target.Change{
 		To: s.sight.reading.Weight, State: b, Service: s.rel.Service, Release: s.rel.Candidate, Attempt: l.Attempt, Step: l.Step + 1,
 		Move: "state", Reason: s.rel.Last.Reason, Token: s.lease.Token(), Evidence: s.rel.Head.Sum,
-		Key: s.rel.ID() + "/state/" + journal.Brief(s.rel.Head.Sum),
+		Key: s.rel.name() + "/state/" + journal.Brief(s.rel.Head.Sum),
 	}
 	if err := s.lease.Check(); err != nil {
 		return err

@@ -60,7 +60,7 @@ func (d *Driver) load(ctx context.Context) (*Release, error) {
 		return r, err
 	}
 	if !whole {
-		r = newRelease(d.o.Config.ServiceName())
+		r = d.newRelease()
 		r.rebuilt = true
 	}
 	return r, d.catchUp(ctx, r)
@@ -69,12 +69,12 @@ func (d *Driver) load(ctx context.Context) (*Release, error) {
 // parse reads a saved state; whole is false if it is not what was saved, as far
 // as that can be seen.
 func (d *Driver) parse(saved []byte) (r *Release, whole bool) {
-	r = newRelease(d.o.Config.ServiceName())
+	r = d.newRelease()
 	if saved == nil {
 		return r, true
 	}
 	if json.Unmarshal(saved, r) != nil {
-		return newRelease(d.o.Config.ServiceName()), false
+		return d.newRelease(), false
 	}
 	if r.Digest == "" {
 		return r, true
@@ -86,7 +86,7 @@ func (d *Driver) parse(saved []byte) (r *Release, whole bool) {
 // salvage is the best that can be read of a release: what the journal's lines
 // come to, or the saved state where that stands behind more lines, or nothing.
 func (d *Driver) salvage(ctx context.Context) *Release {
-	fresh := newRelease(d.o.Config.ServiceName())
+	fresh := d.newRelease()
 	b, err := d.o.Dir.Load()
 	if err != nil {
 		b = nil
@@ -95,7 +95,7 @@ func (d *Driver) salvage(ctx context.Context) *Release {
 	if !whole {
 		saved = fresh
 	}
-	r := newRelease(d.o.Config.ServiceName())
+	r := d.newRelease()
 	if d.catchUp(ctx, r) == nil && r.Head.N >= saved.Head.N {
 		return r
 	}

@@ -13,14 +13,16 @@ import (
 	"github.com/canaryctl/canaryctl/internal/ladder"
 	"github.com/canaryctl/canaryctl/internal/notify"
 	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/state"
 )
 
 // Release is where a release stands: what the lines of the journal come to. It
 // is saved after each change, and formed anew from the journal by [Verify].
 type Release struct {
-	Schema  int          `json:"schema"` // 1
-	Service string       `json:"service"`
-	Head    journal.Head `json:"journal"` // the last line in it
+	Schema  int          `json:"schema"`          // 1
+	Service string       `json:"service"`         // of a scene SERVICE/SCENE
+	Scene   string       `json:"scene,omitempty"` // "": the whole service
+	Head    journal.Head `json:"journal"`         // the last line in it
 	// Published is the number of this state in a target that keeps it, as it was
 	// last read there: of two states the one with more is the newer. Tried is the
 	// highest number that this directory has given one, which may never have
@@ -105,7 +107,9 @@ type Counts struct {
 	Undelivered int64            `json:"undelivered"`
 }
 
-func newRelease(service string) *Release { return &Release{Schema: 1, Service: service} }
+func newRelease(service string, dir *state.Dir) *Release {
+	return &Release{Schema: 1, Service: service, Scene: sceneOf(service, dir)}
+}
 
 // ID is the release's id as people see it.
 func (r *Release) ID() string { return journal.Brief(r.Candidate) }
@@ -293,7 +297,7 @@ func (r *Release) open(e *journal.Entry, d *ladder.Decision, was before) {
 func (r *Release) newRecord(e *journal.Entry, share release.Weight) *journal.Rollback {
 	r.Asked++
 	return &journal.Rollback{
-		Key: r.ID() + "/" + strconv.Itoa(r.Ladder.Attempt) + "/rollback/" + strconv.FormatInt(r.Asked, 10), AskedAt: e.T,
+		Key: r.name() + "/" + strconv.Itoa(r.Ladder.Attempt) + "/rollback/" + strconv.FormatInt(r.Asked, 10), AskedAt: e.T,
 		Service: r.Service, Release: r.Candidate, Stable: r.returns(), Config: r.Ladder.Digest, Share: share,
 		Exposure: release.Exposure{Requests: r.Exposure.Requests},
 	}

@@ -310,7 +310,7 @@ func (s *session) exchangeKey() string {
 	if s.rel.Exchange.Back {
 		move = "return"
 	}
-	return s.rel.ID() + "/" + fmt.Sprint(s.rel.Ladder.Attempt) + "/" + move + "/" + s.rel.intent()
+	return s.rel.name() + "/" + fmt.Sprint(s.rel.Ladder.Attempt) + "/" + move + "/" + s.rel.intent()
 }
 
 // exchange exchanges the two versions in the target and reads them back, as
@@ -468,7 +468,7 @@ func (e *UnknownVersionError) Error() string {
 func (d *Driver) ReturnTo(ctx context.Context, digest string) error {
 	r, err := d.Where(ctx)
 	if Damaged(err) {
-		r, err = newRelease(d.o.Config.ServiceName()), nil
+		r, err = d.newRelease(), nil
 	}
 	if err != nil {
 		return err

@@ -37,9 +37,10 @@ func (r *Release) tell(e *journal.Entry, event notify.Event) {
 		Step: o.Step, Steps: o.Steps, Pct: r.Ladder.Weight.Share(), Phase: r.Ladder.Breaker.Phase.String(), Reason: o.Reason, RunURL: e.Run,
 	}
 	r.Messages++
-	m.Key = fmt.Sprintf("%s/%d/%d/%s/%d", m.Release, m.Attempt, m.Step, event, r.Messages)
+	m.Key = fmt.Sprintf("%s/%d/%d/%s/%d", r.name(), m.Attempt, m.Step, event, r.Messages)
 	m.Next = Next(o, m.Release)
 	r.word(e, &m)
+	m.Next = r.Command(m.Next)
 	r.Outbox = append(r.Outbox, Letter{Message: m})
 }
 

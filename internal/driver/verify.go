@@ -37,7 +37,7 @@ func Verify(ctx context.Context, dir *state.Dir, service string) (*Verified, err
 		return nil, err
 	}
 	v := &Verified{}
-	r := newRelease(service)
+	r := newRelease(service, dir)
 	check := &savedCheck{bytes: saved, path: dir.Journal()}
 	err = journal.Read(ctx, dir.Journal(), journal.Head{}, func(e *journal.Entry, at journal.Head) error {
 		if e.Kind == journal.Config {

@@ -20,7 +20,7 @@ type Adaptive struct {
 	On       bool
 	Limit    release.Ratio // error_limit: a share of errors above it lowers the weight
 	Span     time.Duration // window_min
-	Interval time.Duration // interval_min: at most one change in it
+	Interval time.Duration // interval_min: between two falls, and from any change to a rise
 	Least    int64         // min_requests: with fewer in the span nothing changes
 	Down, Up release.Ratio
 	// Min and Max bound the weight. The zero Min is half of the step's share, the
@@ -45,9 +45,11 @@ type adaption struct {
 	Base   release.Weight    `json:"base"`           // the step's share
 	Parts  int64             `json:"parts"`          // the exact share, in parts of whole
 	At     time.Time         `json:"at,omitzero"`    // of the last change that was looked for and found
+	Fell   bool              `json:"fell,omitempty"` // that change lowered the share
 	Set    time.Time         `json:"set,omitzero"`   // when an adapted weight was last read back
 	Hits   release.SignalSet `json:"hits,omitempty"` // throttling signals past their limit since At
 	Seen   int64             `json:"seen,omitempty"` // windows with requests since At
+	Told   int64             `json:"told,omitempty"` // of them, those whose errors are known
 	Recent []errorCount      `json:"recent,omitempty"`
 }
 
@@ -103,23 +105,31 @@ func (st *State) heed(p *Plan, l *breaker.Limits, w *release.Window) {
 	if w.Total <= 0 || st.Breaker.Phase != release.Closed || st.Stage != Climbing || w.T.Before(st.At) {
 		return
 	}
-	for s := range st.Breaker.Hits.All() {
-		if enforced(l, s) && l.Rules[s].OnFail == release.Throttle {
-			st.Adapt.Hits = st.Adapt.Hits.With(s)
-		}
-	}
+	st.Adapt.Hits |= st.throttling(l)
 	if p.Adaptive.On || st.Adapt.Parts > 0 {
 		st.Adapt.Seen++
 	}
 	if !p.Adaptive.On || !w.Has(release.HasErrors) {
 		return
 	}
+	st.Adapt.Told++
 	recent := append(st.Adapt.Recent, errorCount{T: w.T.UnixNano(), Of: w.StatusOf, Errors: w.Errors})
 	gone := 0
 	for gone < len(recent) && recent[gone].T <= w.T.Add(-p.Adaptive.Span).UnixNano() {
 		gone++
 	}
 	st.Adapt.Recent = slices.Delete(recent, 0, gone)
+}
+
+// throttling are the signals that throttle and are past their limit in the
+// newest window with requests.
+func (st *State) throttling(l *breaker.Limits) (set release.SignalSet) {
+	for s := range st.Breaker.Hits.All() {
+		if enforced(l, s) && l.Rules[s].OnFail == release.Throttle {
+			set = set.With(s)
+		}
+	}
+	return set
 }
 
 // errorRate sums the errors of the span.
@@ -139,41 +149,80 @@ func (st *State) errorRate(a *Adaptive) release.Finding {
 type trend int8
 
 const (
-	falls  trend = -1
-	stays  trend = 0
-	climbs trend = 1
+	falls   trend = -1
+	stays   trend = 0
+	returns trend = 1 // up, to the step's share and no further
+	climbs  trend = 2 // up
 )
 
 // trend reads the evidence: a throttling signal or too many errors lower the
-// weight; only errors that are few, of enough requests, raise it above the
-// step's share, and windows without a hit bring it back there.
+// weight; errors that are few, of enough requests, raise it. Where nobody counts
+// errors, or too few requests tell, windows without a hit bring it back to the
+// step's share: a share that has fallen must not stay down for want of the
+// traffic that it took away. Nothing moves without a newer window.
 func (st *State) trend(a *Adaptive, f *release.Finding) trend {
-	judged := a.On && f.Of > 0 && f.Of >= a.Least
-	switch {
-	case st.Adapt.Hits != 0, judged && a.Limit.Compare(f.Count, f.Of) > 0:
+	if st.Adapt.Hits != 0 {
 		return falls
-	case judged, !a.On && st.Adapt.Parts > 0 && st.Adapt.Seen > 0:
-		return climbs
 	}
-	return stays
+	if st.Adapt.Seen == 0 {
+		return stays
+	}
+	few := !a.On || st.Adapt.Told == 0 || f.Of < max(a.Least, 1)
+	over := f.Of > 0 && a.Limit.Compare(f.Count, f.Of) > 0
+	switch {
+	case a.On && over && !few:
+		return falls
+	case a.On && over:
+		return stays
+	case few:
+		return returns
+	}
+	return climbs
+}
+
+// rise is how far the weight may go up.
+type rise int8
+
+const (
+	noRise rise = iota
+	toStep      // to the step's share: something fails that may not go further
+	within      // within the bounds
+)
+
+// rise says how far the weight may go up where nothing keeps the ladder still:
+// not where no step forward could be taken, and a failing gate lets it come back
+// and no further.
+func (d *Decision) rise(ev *Evidence, step *Step, frozen bool) rise {
+	switch {
+	case ev.SourceFailed, frozen, !ev.Observed.Known, d.Off:
+		return noRise
+	case d.Verdict == release.Fail && step.Gates.Has(MetricGate), step.Gates.Has(ApprovalGate):
+		return toStep // beyond it is what a person has not approved
+	}
+	return within
 }
 
 // adapt moves the weight within the bounds of the step, if it is time to. Down
-// it may go at any time, up only where a step forward would be allowed.
-func (st *State) adapt(p *Plan, d Decision, onlyDown bool, now time.Time) (Decision, bool) {
+// it may go at any time.
+func (st *State) adapt(p *Plan, d Decision, up rise, now time.Time) (Decision, bool) {
 	a := p.adaptive()
 	f := st.errorRate(a)
 	to := st.trend(a, &f)
 	since := now.Sub(st.Adapt.At)
+	if to == returns && up == within {
+		up = toStep
+	}
 	switch {
-	case to == stays, to == climbs && onlyDown:
+	case to == stays, to > stays && (up == noRise || up == toStep && !st.throttled(p)):
 		return d, false
-	case !st.Adapt.At.IsZero() && since < a.Interval, to == climbs && now.Sub(st.At) < a.Interval:
+	case to == falls && st.Adapt.Fell && since < a.Interval:
+		return d, false // what it did is not seen yet
+	case to > stays && (!st.Adapt.At.IsZero() && since < a.Interval || now.Sub(st.At) < a.Interval):
 		return d, false
 	}
-	parts := st.moved(p, to)
+	parts := st.moved(p, to, up)
 	d.Finding, d.Throttled = f, st.Adapt.Hits
-	st.Adapt.At, st.Adapt.Hits, st.Adapt.Seen = now, 0, 0
+	st.Adapt.At, st.Adapt.Fell, st.Adapt.Hits, st.Adapt.Seen, st.Adapt.Told = now, to == falls, 0, 0, 0
 	if st.Adapt.Parts == 0 {
 		st.Adapt.Base = st.Weight
 	}
@@ -183,24 +232,30 @@ func (st *State) adapt(p *Plan, d Decision, onlyDown bool, now time.Time) (Decis
 		return d, false
 	}
 	why := WhyAdapted
-	if d.Throttled != 0 || !a.On {
+	if d.Throttled != 0 || to == returns {
 		why = WhyThrottled
 	}
 	return d.write(p, st, release.Adjust, weight, why), true
 }
 
-// moved returns the share after one change, in parts, within the bounds.
-func (st *State) moved(p *Plan, to trend) int64 {
-	low, high := p.bounds(st.Step)
-	factor := p.adaptive().Up
-	if to == falls {
-		factor = p.adaptive().Down
-	}
+// moved returns the share after one change, in parts, within the bounds. A fall
+// never raises it, though another configuration may have put both bounds above
+// where it is.
+func (st *State) moved(p *Plan, to trend, up rise) int64 {
 	parts := st.Adapt.Parts
 	if parts == 0 {
 		parts = partsOf(st.Weight)
 	}
-	return min(max(factor.FloorOf(parts), partsOf(low)), partsOf(high))
+	a := p.adaptive()
+	least, most := p.bounds(st.Step)
+	low, high := partsOf(least), partsOf(most)
+	if to == falls {
+		return min(max(a.Down.FloorOf(parts), min(low, parts)), high)
+	}
+	if up == toStep {
+		high = partsOf(p.step(st.Step).Weight)
+	}
+	return min(max(a.Up.FloorOf(parts), low), high)
 }
 
 // partsOf rounds up, so that slots gives the same weight back.
@@ -221,8 +276,12 @@ func (st *State) settled(at time.Time) {
 	st.Share, st.Adapt.Set = recentShare{}, at
 }
 
-// forget takes back a change of the weight that was asked for and not made.
+// forget takes back a change of the weight that was asked for and not made. A
+// fall is looked at again at once.
 func (st *State) forget() {
+	if !st.raising() {
+		st.Adapt.Fell = false
+	}
 	st.Pending = Pending{}
 	st.Adapt.Parts = partsOf(st.Weight)
 }

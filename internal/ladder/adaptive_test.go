@@ -179,8 +179,8 @@ func TestDownIsNeverWithheld(t *testing.T) {
 	}
 }
 
-// TestAChangeThatDidNotArrive is asked for again on the way down, and judged
-// anew on the way up once it was surely not made.
+// TestAChangeThatDidNotArrive is asked for again, and judged anew once it was
+// surely not made: a target may have no such share.
 func TestAChangeThatDidNotArrive(t *testing.T) {
 	t.Run("down", func(t *testing.T) {
 		d := start(t, adaptive())
@@ -190,11 +190,11 @@ func TestAChangeThatDidNotArrive(t *testing.T) {
 			t.Errorf("%s to %s, again %t", d.decision.Move, d.decision.Weight, d.decision.Again)
 		}
 		ladder.Abandon(&d.st)
-		if d.st.Pending.Move != release.Adjust {
-			t.Error("a weight on its way down was forgotten")
+		if d.st.Pending.Move != release.Hold {
+			t.Error("a fall that was not made was kept")
 		}
 		d.deaf = false
-		d.pass(2, 40, failing(8))
+		d.pass(1, 40, failing(8))
 		d.wantWeight(8)
 	})
 	t.Run("up", func(t *testing.T) {
@@ -215,6 +215,49 @@ func TestAChangeThatDidNotArrive(t *testing.T) {
 		d.pass(5, 40, failing(0))
 		d.wantWeight(11)
 	})
+}
+
+// TestAShareComesBackWithoutFigures: where nobody counts errors, or too few
+// requests are left to tell, a share that has fallen does not stay down.
+func TestAShareComesBackWithoutFigures(t *testing.T) {
+	t.Run("no status is known", func(t *testing.T) {
+		p := adaptive()
+		for i := range p.Steps {
+			p.Steps[i].Limits.Rules[release.Transfers].OnFail = release.Throttle
+		}
+		d := start(t, p)
+		d.pass(1, 40, func(w *release.Window) { w.Transfers = 6 })
+		d.wantWeight(8)
+		d.pass(70, 40) // the span of 5 minutes trips a second time before that
+		d.wantWeight(10)
+		d.pass(50, 40)
+		d.wantWeight(10)
+	})
+	t.Run("too few requests", func(t *testing.T) {
+		d := start(t, adaptive())
+		d.pass(1, 40, failing(8))
+		d.wantWeight(8)
+		d.pass(50, 3, failing(0))
+		d.wantWeight(10)
+	})
+	t.Run("too few requests, and they fail", func(t *testing.T) {
+		d := start(t, adaptive())
+		d.pass(1, 40, failing(8))
+		d.pass(50, 3, failing(1))
+		d.wantWeight(8)
+	})
+}
+
+// TestAShareDoesNotPassAnApproval: beyond the step's share is what nobody has
+// approved yet.
+func TestAShareDoesNotPassAnApproval(t *testing.T) {
+	p := adaptive()
+	p.Steps[0].Gates |= ladder.ApprovalGate
+	p.Steps[0].MinHold = minutes(10)
+	d := start(t, p)
+	d.pass(60, 40, failing(0))
+	d.wantWeight(10)
+	d.wantHold(ladder.WhyApproval)
 }
 
 // TestAcceptedUnderAnotherConfiguration: an adapted weight is its step's still.
@@ -255,4 +298,121 @@ func TestASignalThatThrottles(t *testing.T) {
 	if d.st.Step == 0 {
 		t.Errorf("never went on: %s", d.decision.Reason())
 	}
+}
+
+// TestNothingMovesOnEvidenceOfBefore: without a window that is newer than the
+// last change the share stays, however often it is looked at.
+func TestNothingMovesOnEvidenceOfBefore(t *testing.T) {
+	for name, tt := range map[string]struct{ errors, want int64 }{
+		"few errors":  {0, 11}, // 10.5 % after 5 minutes, once more with the window of minute 6
+		"many errors": {4, 6},  // 8 % after 1 minute, 6.4 % after 6
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := start(t, adaptive())
+			d.pass(6, 40, failing(tt.errors))
+			d.pass(50, -1)
+			d.wantWeight(tt.want)
+			d.pass(50, 0)
+			d.pass(5, 40) // nobody knows their status
+			d.wantWeight(tt.want)
+		})
+	}
+}
+
+// TestWhatHoldsTheStepHoldsTheShare: a share does not creep up past the step's
+// while a signal fails that holds, nor while the gateway does not follow; it
+// may come back to the step's.
+func TestWhatHoldsTheStepHoldsTheShare(t *testing.T) {
+	holding := func(p *ladder.Plan) {
+		for i := range p.Steps {
+			p.Steps[i].Limits.Rules[release.Transfers].OnFail = release.HoldStep
+		}
+	}
+	handing := func(w *release.Window) { w.Transfers = 10 }
+	t.Run("a signal that holds", func(t *testing.T) {
+		d := start(t, adaptive(holding))
+		d.pass(60, 40, failing(0), handing)
+		d.wantWeight(10)
+		d.wantHold(ladder.WhyFailing)
+	})
+	t.Run("and back to the step's share", func(t *testing.T) {
+		d := start(t, adaptive(holding))
+		d.pass(10, 40, failing(8), handing)
+		if !pct(10).Above(d.weight) {
+			t.Fatalf("weight %s", d.weight)
+		}
+		d.pass(120, 40, failing(0), handing)
+		d.wantWeight(10)
+	})
+	t.Run("a gateway that does not follow", func(t *testing.T) {
+		d := start(t, adaptive(func(p *ladder.Plan) { p.Share = ladder.ShareCheck{On: true, DesignEffect: 1, Tolerance: 0.5} }))
+		for range 60 {
+			w := d.window(400, 360)
+			w.T = d.now
+			w.Arm = release.Stable
+			d.stable = []release.Window{w}
+			d.pass(1, 400, failing(0))
+		}
+		d.wantHold(ladder.WhyMismatch)
+		d.wantWeight(10)
+	})
+}
+
+// TestAFallNeverRaises the weight, though another configuration has put the
+// bounds above it: accepted or not.
+func TestAFallNeverRaises(t *testing.T) {
+	t.Run("not accepted", func(t *testing.T) {
+		d := start(t, adaptive())
+		d.pass(4, 40, failing(0))
+		d.plan = adaptive(func(p *ladder.Plan) {
+			p.Digest, p.Steps[0].Weight, p.Steps[1].Weight = "d2", pct(50), pct(60)
+		})
+		d.pass(30, 40, failing(8))
+		d.wantWeight(10)
+	})
+	t.Run("accepted", func(t *testing.T) {
+		d := start(t, adaptive(func(p *ladder.Plan) { p.Adaptive.Min = pct(2) }))
+		d.pass(60, 100, failing(10))
+		d.wantWeight(2)
+		d.plan = adaptive(func(p *ladder.Plan) { p.Digest, p.Adaptive.Min = "d2", pct(8) })
+		must(t, ladder.AcceptConfig(d.plan, &d.st))
+		d.pass(30, 100, failing(10))
+		d.wantWeight(2)
+		d.pass(5, 100, failing(0))
+		d.wantWeight(2)
+		d.pass(1, 100, failing(0))
+		d.wantWeight(8)
+	})
+}
+
+// TestAnAdaptedShareOutlivesAClockThatWasAhead: it is known to be below the
+// step's, and a fall does not wait for the clock to come that far again.
+func TestAnAdaptedShareOutlivesAClockThatWasAhead(t *testing.T) {
+	d := start(t, adaptive())
+	d.pass(3, 40, failing(0))
+	d.now = d.now.Add(minutes(24 * 60))
+	d.pass(1, 40, failing(8))
+	d.wantWeight(8)
+	d.now = d.now.Add(-minutes(24 * 60))
+	d.pass(1, 40, failing(0))
+	d.wantHold(ladder.WhyThrottled)
+	d.plan = adaptive(func(p *ladder.Plan) { p.Digest = "d2" })
+	must(t, ladder.AcceptConfig(d.plan, &d.st))
+	d.pass(6, 40, failing(8))
+	d.wantWeight(6)
+}
+
+// TestNothingGoesForwardWhileASignalThrottles, though a step of one slot of the
+// ring cannot be lowered.
+func TestNothingGoesForwardWhileASignalThrottles(t *testing.T) {
+	full := func(w *release.Window) { w.KVCache = 0.97 }
+	d := start(t, plan(streaming()))
+	d.pass(9, 30, smooth)
+	d.pass(1, 30, smooth, full)
+	d.wantHold(ladder.WhyThrottled)
+	d.wantWeight(1)
+	d.pass(3, -1) // nobody has seen it go down
+	d.wantWeight(1)
+	d.pass(1, 30, smooth)
+	d.wantWeight(5)
 }

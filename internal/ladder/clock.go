@@ -35,7 +35,13 @@ func (st *State) setBack(p *Plan, now time.Time) {
 	if st.Stable.Seen.After(now) {
 		st.Stable.Seen = now
 	}
+	if st.Adapt.At.After(now) {
+		st.Adapt.At = now
+	}
 	latest := now.Add(clockSlack)
+	if st.Adapt.Set.After(latest) {
+		st.Adapt.Set = now
+	}
 	if st.Serving.After(latest) {
 		st.Serving = now
 	}
@@ -45,11 +51,13 @@ func (st *State) setBack(p *Plan, now time.Time) {
 }
 
 // unsee forgets the windows that begin after now. Gate and hold cannot give a
-// window back, so they begin anew.
+// window back, so they begin anew. The weight is where it was: so is what is
+// known of the share that it was taken to.
 func (st *State) unsee(now time.Time) {
-	word := st.Approval
+	word, share := st.Approval, st.Adapt
 	st.enterStep(st.Step, st.At)
 	st.Approval = word
+	st.Adapt = adaption{Base: share.Base, Parts: share.Parts, At: share.At, Fell: share.Fell, Set: share.Set}
 	st.Seen = now.Add(-unseen * st.Span)
 	if newest, ok := breaker.Unsee(&st.Breaker, now); ok && newest.After(st.Seen) {
 		st.Seen = newest

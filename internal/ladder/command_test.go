@@ -334,7 +334,7 @@ func TestAbandonForgetsStepsForwardAlone(t *testing.T) {
 				before := w.st.Pending
 				ladder.Abandon(w.st)
 				adapt := w.st.Adapt
-				forward := before.Move == release.Start || before.Move == release.Advance || before.Move == release.Adjust && before.Weight.Above(w.st.Weight)
+				forward := before.Move == release.Start || before.Move == release.Advance || before.Move == release.Adjust
 				if forward != (w.st.Pending != before) {
 					t.Fatalf("%s pending became %s", before.Move, w.st.Pending.Move)
 				}
@@ -453,7 +453,7 @@ func TestEveryFieldOfAStateComesBack(t *testing.T) {
 	st.Gate.T, st.Gate.Span, st.Gate.Cost, st.Gate.P99MS, st.Gate.Slow, st.Gate.SlowOf = 7, 8, 0.1+0.2, 1.0/3, 9, 10
 	st.Unripe, st.Covered, st.CostRef = []ladder.Tally{st.Gate}, minutes(11), 0.1+0.2
 	st.Barred = []string{"c0"}
-	if err := json.Unmarshal([]byte(`{"base":{"slots":5,"ring":100},"parts":42500,"at":"2026-03-02T00:11:00Z","set":"2026-03-02T00:12:00Z","hits":8192,"seen":3,"recent":[{"t":1,"of":2,"errors":1}]}`), &st.Adapt); err != nil {
+	if err := json.Unmarshal([]byte(`{"base":{"slots":5,"ring":100},"parts":42500,"at":"2026-03-02T00:11:00Z","set":"2026-03-02T00:12:00Z","fell":true,"hits":8192,"seen":3,"told":2,"recent":[{"t":1,"of":2,"errors":1}]}`), &st.Adapt); err != nil {
 		t.Fatal(err)
 	}
 	st.Paused, st.PausedFor, st.Pauses = true, minutes(6), []ladder.Pausing{{From: at(7), To: at(8)}}

@@ -330,7 +330,7 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 	_, frozen := p.Frozen(now)
 	if why, done := st.standing(p, drift); done {
 		if why == WhyPaused || why == WhyConfigChanged {
-			if dec, moved := st.adapt(p, d, true, now); moved {
+			if dec, moved := st.adapt(p, d, noRise, now); moved {
 				return dec
 			}
 		}
@@ -349,7 +349,7 @@ func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Ti
 			return dec
 		}
 	}
-	if dec, moved := st.adapt(p, d, ev.SourceFailed || frozen || !ev.Observed.Known, now); moved {
+	if dec, moved := st.adapt(p, d, d.rise(&ev, step, frozen), now); moved {
 		return dec
 	}
 	if why, held := st.holding(p, &d, step, due, now); held {
@@ -406,7 +406,7 @@ func (st *State) probesOverdue(p *Plan, now time.Time) bool {
 // holding names the first of the holds that apply, in the order in which a
 // person would have to clear them; approval comes last.
 func (st *State) holding(p *Plan, d *Decision, step *Step, due bool, now time.Time) (Why, bool) {
-	metric := step.Gates.Has(MetricGate)
+	metric, past := step.Gates.Has(MetricGate), st.throttling(&step.Limits)
 	switch {
 	case metric && d.Verdict == release.Fail:
 		return WhyFailing, true
@@ -415,6 +415,9 @@ func (st *State) holding(p *Plan, d *Decision, step *Step, due bool, now time.Ti
 	case d.Off:
 		return WhyMismatch, true
 	case st.throttled(p):
+		return WhyThrottled, true
+	case past != 0: // though the share may be as low as it gets
+		d.Throttled = past
 		return WhyThrottled, true
 	case !due:
 		return WhyTime, true

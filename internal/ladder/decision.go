@@ -313,8 +313,10 @@ func (d *Decision) throttling() string {
 		names = append(names, s.String())
 	}
 	switch {
+	case d.Move == release.Hold && len(names) > 0:
+		return fmt.Sprintf("%s past its limit: nothing goes forward while it lasts", strings.Join(names, " and "))
 	case d.Move == release.Hold:
-		return fmt.Sprintf("the share is down to %s of this step's: it waits until it is back", d.Weight)
+		return fmt.Sprintf("the share is down to %s, below this step's: nothing goes forward until it is back", d.Weight)
 	case len(names) > 0:
 		return fmt.Sprintf("%s past its limit: the share goes down to %s", strings.Join(names, " and "), d.Weight)
 	}

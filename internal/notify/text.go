@@ -149,6 +149,10 @@ func (r *record) figure(v float64) string {
 		if r.Form != "cusum" {
 			return number(v*100) + " %"
 		}
+	case "ttft_slow", "stream_aborts", "server_errors", "errors", "kv_cache":
+		return number(v*100) + " %"
+	case "ttft_p99", "itl":
+		return number(v) + " ms"
 	case "p99":
 		if r.Form == "count" {
 			return number(v*100) + " %"

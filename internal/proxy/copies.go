@@ -50,7 +50,7 @@ func (p *Proxy) offer(x *exchange) {
 			<-p.copies.places
 			if r := recover(); r != nil {
 				p.copies.panics.Add(1)
-				p.o.Say("a copy was given up: internal error: %v", r)
+				p.o.Warn("a copy was given up: internal error: %v", r)
 			}
 		}()
 		p.copy(x, answer, stable, canary)
@@ -132,7 +132,7 @@ func (p *Proxy) askCopy(ctx context.Context, x *exchange) (answer []byte, status
 		return nil, resp.StatusCode, codePacked
 	}
 	if resp.StatusCode/100 != 2 {
-		return answer, resp.StatusCode, codeIn(answer)
+		return answer, resp.StatusCode, p.shadowed.keyless(codeIn(answer), r)
 	}
 	return answer, resp.StatusCode, ""
 }

@@ -124,6 +124,31 @@ func TestNoFailureOfTheCanaryReachesTheUser(t *testing.T) {
 	}
 }
 
+// panicking is a transport with a mistake in it.
+type panicking struct{}
+
+func (panicking) RoundTrip(*http.Request) (*http.Response, error) { panic("a mistake") }
+
+func TestAMistakeInACopyEndsTheCopyAlone(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.transport = func(name string, header time.Duration) http.RoundTripper {
+			if name == "copy" {
+				return panicking{}
+			}
+			return newTransport(name, header)
+		}
+	})
+	for range 20 { // more than there are places
+		if resp, _ := w.ask(question); resp.StatusCode != 200 {
+			t.Fatal(resp.StatusCode)
+		}
+	}
+	w.eventually("twenty mistakes", func() bool { c := w.p.Status().Copies; return c.Panics == 20 && c.InFlight == 0 })
+	if !strings.Contains(w.said.String(), "internal error: a mistake") {
+		t.Errorf("%s", w.said)
+	}
+}
+
 func waitFor(c <-chan struct{}, r *http.Request) {
 	select {
 	case <-c:

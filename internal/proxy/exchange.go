@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
-	"github.com/canaryctl/canaryctl/internal/slot"
 )
 
 // exchange is one request and what became of it. It belongs to the handler's
@@ -31,9 +30,9 @@ type exchange struct {
 	shapeEr error
 
 	user, segment string
-	anonymous     bool // user is a digest of the request
-	route         slot.Answer
-	arm           release.Arm // by route
+	anonymous     bool        // user is a digest of the request
+	arm           release.Arm // that it is sent to
+	why           string      // it is sent there; "" while nobody is on the canary
 	passed        release.Arm // whose answer the user gets
 	fell          string      // why the canary's answer was not taken; "" where it was, or was not asked
 

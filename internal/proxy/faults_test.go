@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/slot"
 	"github.com/canaryctl/canaryctl/internal/throttle"
 )
 
@@ -383,6 +384,45 @@ func TestAUserWhoReadsNothingIsNotWaitedForWithoutEnd(t *testing.T) {
 	fmt.Fprintf(conn, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(question), question)
 	w.eventually("it was given up", func() bool { return w.p.Status().Requests.Cancelled == 1 })
 	w.eventually("its place is free", func() bool { return w.p.Status().Gates[release.Stable]["short"].InFlight == 0 })
+}
+
+func TestAKeyThatAServerQuotesIsNotWritten(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Canary.Key = "sk-of-the-canary" })
+	w.stable.answer(refuse(401, "bad_key_sk-of-the-user"))
+	w.ask(question, "Authorization", "Bearer sk-of-the-user")
+	w.stable.answer(completion("{}"))
+	w.canary.answer(refuse(401, "bad_key_sk-of-the-canary"))
+	w.ask(question)
+	w.eventually("a pair", func() bool { return w.p.Status().Pairs == 1 })
+	w.close()
+	if all := w.records.String() + w.attempts.String() + w.pairs.String() + w.said.String(); strings.Contains(all, "sk-of-the") {
+		t.Errorf("%s", all)
+	}
+}
+
+func TestWhyARequestIsOnItsArmIsRecorded(t *testing.T) {
+	w := newWorld(t, func(o *Options) { all(o); o.Limits.Body = 500; o.Router.ExcludeUsers = slot.SetOf("never") })
+	w.allOnCanary()
+	w.ask(question, "X-User-Id", "u", "X-Request-Id", "1")
+	w.ask(question, "X-User-Id", "never", "X-Request-Id", "2")
+	w.ask(question, "X-Request-Id", "3")
+	w.ask(question[1:], "X-User-Id", "u", "X-Request-Id", "4")
+	w.ask(strings.Replace(question, "Where", strings.Repeat("x", 600), 1), "X-User-Id", "u", "X-Request-Id", "5")
+	got := map[any]string{}
+	for _, r := range w.lines(w.records) {
+		got[r["request_id"]] = fmt.Sprint(r["arm"], " ", r["why"], " ", r["user_id"])
+	}
+	for id, want := range map[string]string{
+		"1": "canary slot u", "2": "stable excluded_user never", "3": "canary slot, by a digest of the request: no user is named <nil>",
+		"4": "stable not_json u", "5": "stable too_long u",
+	} {
+		if got[id] != want {
+			t.Errorf("%s: %s, want %s", id, got[id], want)
+		}
+	}
+	if s := w.p.Status().Requests; s.Unroutable != 1 || s.Malformed != 1 {
+		t.Errorf("%+v", s)
+	}
 }
 
 func TestStableThatIsNotThereIsSaidWithoutItsAddress(t *testing.T) {

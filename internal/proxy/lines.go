@@ -5,6 +5,7 @@ import (
 	"io"
 	"sync"
 	"sync/atomic"
+	"time"
 )
 
 // lines writes JSON lines in a goroutine of its own: whoever has one to write
@@ -14,6 +15,7 @@ type lines struct {
 	what  string
 	queue chan any
 	say   func(format string, args ...any)
+	warn  func(format string, args ...any)
 	done  sync.WaitGroup
 
 	written, dropped, failed atomic.Int64
@@ -24,15 +26,16 @@ type lines struct {
 const (
 	queued    = 4096     // lines that wait to be written
 	batchSize = 64 << 10 // bytes of lines that are written at once
+	moment    = 100 * time.Millisecond
 )
 
 // newLines starts the goroutine; nil for no writer, which takes lines and
 // writes none.
-func newLines(to io.Writer, what string, say func(string, ...any)) *lines {
+func newLines(to io.Writer, what string, o *Options) *lines {
 	if to == nil {
 		return nil
 	}
-	l := &lines{to: to, what: what, queue: make(chan any, queued), say: say}
+	l := &lines{to: to, what: what, queue: make(chan any, queued), say: o.Say, warn: o.Warn}
 	l.done.Go(l.run)
 	return l
 }
@@ -46,7 +49,7 @@ func (l *lines) put(line any) {
 	case l.queue <- line:
 	default:
 		if l.dropped.Add(1) == 1 {
-			l.say("%s come faster than they can be written; those that are left out are counted in %sstatus", l.what, adminPrefix)
+			l.warn("%s come faster than they can be written; those that are left out are counted in %sstatus", l.what, adminPrefix)
 		}
 	}
 }
@@ -61,26 +64,29 @@ func (l *lines) close() {
 
 func (l *lines) run() {
 	for line := range l.queue {
-		text, n := appendLine(nil, line), int64(1)
-		for len(text) < batchSize {
-			more, ok := l.ready()
-			if !ok {
-				break
-			}
-			text = appendLine(text, more)
-			n++
-		}
+		text, n := l.gather(appendLine(nil, line))
 		l.write(text, n)
 	}
 }
 
-// ready returns a line that needs no waiting.
-func (l *lines) ready() (line any, ok bool) {
-	select {
-	case line, ok = <-l.queue:
-	default:
+// gather adds the lines that come within a moment: a write can keep a processor
+// from the users' requests until the runtime notices that it waits for the disk,
+// so that there should be few.
+func (l *lines) gather(text []byte) (_ []byte, n int64) {
+	end := time.NewTimer(moment)
+	defer end.Stop()
+	for n = 1; len(text) < batchSize; n++ {
+		select {
+		case line, ok := <-l.queue:
+			if !ok {
+				return text, n
+			}
+			text = appendLine(text, line)
+		case <-end.C:
+			return text, n
+		}
 	}
-	return line, ok
+	return text, n
 }
 
 func appendLine(text []byte, line any) []byte {
@@ -102,7 +108,7 @@ func (l *lines) write(text []byte, n int64) {
 	if err != nil {
 		l.failed.Add(n)
 		if !l.sick {
-			l.say("%s are not written: %v; they are lost and counted until this is mended", l.what, err)
+			l.warn("%s are not written: %v; they are lost and counted until this is mended", l.what, err)
 		}
 		l.sick = true
 		return

@@ -149,7 +149,7 @@ func (*recorder) WriteHeader(int)       {}
 
 // TestUnderLoadNoByteIsChangedWhateverTheCanaryDoes is the short form of
 // `make proxy-load`: strict on bytes, drops and errors, and on latency no
-// stricter than a machine that does other things allows.
+// stricter than a machine that does other things allows; `make proxy-load` is.
 func TestUnderLoadNoByteIsChangedWhateverTheCanaryDoes(t *testing.T) {
 	hang := make(chan struct{})
 	defer close(hang)
@@ -174,7 +174,7 @@ func TestUnderLoadNoByteIsChangedWhateverTheCanaryDoes(t *testing.T) {
 			w.canary.answer(canary)
 			direct, through := w.load(t, w.stable.URL, 60), w.load(t, w.url, 120)
 			t.Logf("median %s directly, %s through the proxy", direct, through)
-			if through > direct+25*time.Millisecond {
+			if through > direct+time.Second { // a busy machine under the race detector; a user who waits for the canary waits 2.5 s
 				t.Errorf("median %s, and directly %s", through, direct)
 			}
 			s := w.p.Status()

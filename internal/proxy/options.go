@@ -85,7 +85,8 @@ type Options struct {
 	Records, Attempts, Pairs io.Writer // JSON lines; nil: not wanted
 	Bodies                   bool      // pairs hold request and answers
 
-	Say  func(format string, args ...any) // for people; called from many goroutines
+	Say  func(format string, args ...any) // notes for people; called from many goroutines
+	Warn func(format string, args ...any) // what they must know; nil: Say
 	Now  func() time.Time
 	Rand func() float64 // uniform in [0, 1), from many goroutines
 

@@ -31,13 +31,15 @@ type Proxy struct {
 	judge                    *judge
 	copies                   copies
 
-	finished   chan *exchange
-	finishing  sync.WaitGroup
-	background sync.WaitGroup  // copies and the reading of the weight
-	running    context.Context // ends with the proxy
-	stop       context.CancelFunc
-	closing    sync.Once
-	closed     chan struct{}
+	finished  chan *exchange
+	finishing sync.WaitGroup
+
+	toldUnfinished bool            // by the goroutine that finishes
+	background     sync.WaitGroup  // copies and the reading of the weight
+	running        context.Context // ends with the proxy
+	stop           context.CancelFunc
+	closing        sync.Once
+	closed         chan struct{}
 
 	records, attempts, pairs *lines
 	count                    counters
@@ -79,15 +81,15 @@ func New(o Options) (*Proxy, error) {
 	p.canary = p.newUpstream(release.Canary, o.Canary, o.Limits.CanaryHeader, newGuard(&o))
 	p.canary.guard.place = 0 // nobody waits for the canary: stable is there
 	p.shadowed = p.newUpstream(release.Canary, o.Canary, o.Limits.Copy, nil)
-	p.records = newLines(o.Records, "records", o.Say)
-	p.attempts = newLines(o.Attempts, "attempts", o.Say)
-	p.pairs = newLines(o.Pairs, "pairs", o.Say)
+	p.records = newLines(o.Records, "records", &o)
+	p.attempts = newLines(o.Attempts, "attempts", &o)
+	p.pairs = newLines(o.Pairs, "pairs", &o)
 	p.reverse = &httputil.ReverseProxy{
 		Rewrite: p.rewrite, Transport: p, FlushInterval: -1, BufferPool: &bufferPool{make(chan []byte, idleMost)},
 		ModifyResponse: p.announce, ErrorHandler: p.unanswered, ErrorLog: log.New(io.Discard, "", 0), // answers that break off are recorded, not told one by one
 	}
 	p.finishing.Go(p.finish)
-	p.weights = weights{read: o.Weight, say: o.Say, now: o.Now}
+	p.weights = weights{read: o.Weight, say: o.Say, warn: o.Warn, now: o.Now}
 	if o.Weight != nil {
 		p.background.Go(func() { p.weights.follow(p.running, o.Every) })
 	}
@@ -110,6 +112,9 @@ func (o *Options) fill() {
 	}
 	if o.Say == nil {
 		o.Say = func(string, ...any) {}
+	}
+	if o.Warn == nil {
+		o.Warn = o.Say
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -242,9 +247,7 @@ func (p *Proxy) ended(x *exchange, to *userWriter) {
 	select {
 	case p.finished <- x:
 	default:
-		if p.count.unfinished.Add(1) == 1 {
-			p.o.Say("more requests end than can be recorded; those that are left out are counted in %sstatus", adminPrefix)
-		}
+		p.count.unfinished.Add(1)
 	}
 	switch {
 	case x.cancel:
@@ -277,9 +280,13 @@ func (p *Proxy) finishOne(x *exchange) {
 	defer func() {
 		if r := recover(); r != nil {
 			p.count.panics.Add(1)
-			p.o.Say("a request was not recorded: internal error: %v", r)
+			p.o.Warn("a request was not recorded: internal error: %v", r)
 		}
 	}()
+	if p.count.unfinished.Load() > 0 && !p.toldUnfinished {
+		p.toldUnfinished = true
+		p.o.Warn("more requests end than can be recorded; those that are left out are counted in %sstatus", adminPrefix)
+	}
 	if x.body != nil && x.text == nil {
 		if text, ok := x.body.all(); ok {
 			x.text = text

@@ -65,13 +65,7 @@ func (x *exchange) record(said *trace.SSE) *record {
 	v := x.p.upstream(x.arm).version
 	r := &record{
 		TS: stamp(x.end), Started: stamp(x.start), RequestID: x.id, Arm: x.arm, Version: v.ID, Scene: x.p.o.Scene, UserID: x.userID(),
-		Segment: x.segment, Model: x.shape.model, PromptVersion: v.Parts.PromptVersion, LatencyMS: millis(x.end.Sub(x.start)), Attempt: len(x.tries),
-	}
-	if !x.p.weights.get().IsZero() {
-		r.Why = x.route.Why.String()
-		if x.anonymous {
-			r.Why += ", by a digest of the request: no user is named"
-		}
+		Segment: x.segment, Model: x.shape.model, PromptVersion: v.Parts.PromptVersion, LatencyMS: millis(x.end.Sub(x.start)), Attempt: len(x.tries), Why: x.why,
 	}
 	if x.arm == release.Canary && v.ModelID != "" {
 		r.Model = v.ModelID

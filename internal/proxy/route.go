@@ -21,23 +21,30 @@ func (p *Proxy) whereTo(x *exchange) {
 	if weight.IsZero() || x.body == nil {
 		return
 	}
-	if x.user != "" && p.o.Router.Route(x.user, x.segment, weight).Arm == release.Stable {
-		x.route = p.o.Router.Route(x.user, x.segment, weight)
-		return // without a look at the body
+	if x.user != "" {
+		if a := p.o.Router.Route(x.user, x.segment, weight); a.Arm == release.Stable {
+			x.why = a.Why.String()
+			return // without a look at the body
+		}
 	}
 	text, whole := x.body.whole()
 	if !whole {
 		p.count.unroutable.Add(1) // the canary cannot be asked for its own model
+		x.why = "too_long"
 		return
 	}
 	x.text = text
 	if x.readShape(text); x.shapeEr != nil {
 		p.count.malformed.Add(1)
+		x.why = "not_json"
 		return // stable says what is wrong with it
 	}
 	x.identify(text)
-	x.route = p.o.Router.Route(x.user, x.segment, weight)
-	x.arm = x.route.Arm
+	a := p.o.Router.Route(x.user, x.segment, weight)
+	x.arm, x.why = a.Arm, a.Why.String()
+	if x.anonymous {
+		x.why += ", by a digest of the request: no user is named"
+	}
 }
 
 // identify names the user: by the header, else by the body, else by a digest of

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"errors"
+	"io"
 )
 
 // shape is what the proxy wants to know of a chat completion request.
@@ -46,8 +47,8 @@ func readShape(text []byte) (s shape, err error) {
 	if _, err := in.Token(); err != nil { // the closing brace
 		return s, err
 	}
-	if in.More() {
-		return s, errNoObject
+	if _, err := in.Token(); !errors.Is(err, io.EOF) {
+		return s, errNoObject // something stands behind it
 	}
 	return s, nil
 }

@@ -287,11 +287,25 @@ func (c *call) send(r *http.Request, withBody func(*http.Request) error) {
 	default:
 		a.upstreamID = c.resp.Header.Get("X-Request-Id")
 		if c.outcome.Status >= 400 {
-			c.outcome.Code = c.peek()
+			c.outcome.Code = u.keyless(c.peek(), r)
 			a.code = c.outcome.Code
 		}
 	}
 }
+
+// keyless is the code of an error, unless the upstream has put a key into it.
+func (u *upstream) keyless(code string, r *http.Request) string {
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	for _, key := range []string{u.version.Key, token, r.Header.Get("Api-Key")} {
+		if len(key) >= shortestKey && strings.Contains(code, key) {
+			return ""
+		}
+	}
+	return code
+}
+
+// shortestKey is the length from which on a key is looked for.
+const shortestKey = 4
 
 // errorHead is how much of a refusal is read to find its code.
 const errorHead = 16 << 10

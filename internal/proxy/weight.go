@@ -16,6 +16,7 @@ const readLimit = 15 * time.Second
 type weights struct {
 	read func(context.Context) (release.Weight, error)
 	say  func(format string, args ...any)
+	warn func(format string, args ...any)
 	now  func() time.Time
 
 	mu    sync.RWMutex
@@ -63,9 +64,9 @@ func (w *weights) once(ctx context.Context) {
 	w.mu.Unlock()
 	switch {
 	case err != nil && wasErr == nil && first:
-		w.say("the weight cannot be read: %v; until it can everybody is on stable", err)
+		w.warn("the weight cannot be read: %v; until it can everybody is on stable", err)
 	case err != nil && wasErr == nil:
-		w.say("the weight cannot be read: %v; it stays at %s, as last read", err, was)
+		w.warn("the weight cannot be read: %v; it stays at %s, as last read", err, was)
 	case err == nil && (first || !is.Same(was)):
 		w.say("the canary's weight is %s", is)
 	case err == nil && wasErr != nil:

@@ -13,7 +13,6 @@ type userWriter struct {
 	to    *http.ResponseController
 	stall time.Duration
 	err   error // of the last write
-	begun bool  // a status has been written
 }
 
 func newUserWriter(w http.ResponseWriter, stall time.Duration) *userWriter {
@@ -25,9 +24,12 @@ func newUserWriter(w http.ResponseWriter, stall time.Duration) *userWriter {
 // Unwrap is for [http.ResponseController].
 func (w *userWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// WriteHeader implements [http.ResponseWriter].
+// WriteHeader implements [http.ResponseWriter]. That the body may come is said by
+// net/http, when the body is read; stable's word for it would be a second one.
 func (w *userWriter) WriteHeader(status int) {
-	w.begun = w.begun || status >= 200
+	if status == http.StatusContinue {
+		return
+	}
 	w.ResponseWriter.WriteHeader(status)
 }
 

@@ -173,8 +173,15 @@ func (s *Standing) seen(b *strings.Builder) {
 	}
 }
 
+// signalColumn is how wide the names of the signals are at least.
+const signalColumn = 12
+
 // table prints a line for each signal.
 func (s *Standing) table(b *strings.Builder, style Style) {
+	width := signalColumn
+	for i := range s.Verdicts {
+		width = max(width, len(s.Verdicts[i].Signal))
+	}
 	for i := range s.Verdicts {
 		v := &s.Verdicts[i]
 		value := "-"
@@ -186,7 +193,7 @@ func (s *Standing) table(b *strings.Builder, style Style) {
 			word = "would_fail"
 		}
 		pad := strings.Repeat(" ", max(12-len(word), 0))
-		fmt.Fprintf(b, "  %-12s %s%s %s against %s, %s samples of %d needed\n", v.Signal, style.paint(verdictColor(word), word), pad, value, figure(v.Limit), thousands(v.Samples), v.Needed)
+		fmt.Fprintf(b, "  %-*s %s%s %s against %s, %s samples of %d needed\n", width, v.Signal, style.paint(verdictColor(word), word), pad, value, figure(v.Limit), thousands(v.Samples), v.Needed)
 	}
 }
 

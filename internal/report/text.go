@@ -308,6 +308,12 @@ func (s *Simulation) attemptStart(r *simulate.Rollback) time.Time {
 func (s *Simulation) end(b *strings.Builder) {
 	d := &s.Outcome.Last
 	fmt.Fprintf(b, "\nat the end  breaker %s, share %s, step %d of %d: %s\n", d.Phase, d.Weight, d.Step+1, d.Steps, d.Reason())
+	width := signalColumn
+	for i := range d.Verdicts {
+		if v := &d.Verdicts[i]; v.Looked {
+			width = max(width, len(v.Finding.Signal.String()))
+		}
+	}
 	for i := range d.Verdicts {
 		v := &d.Verdicts[i]
 		if !v.Looked {
@@ -322,7 +328,7 @@ func (s *Simulation) end(b *strings.Builder) {
 		if !v.Needed && v.Verdict == release.Fail {
 			verdict = "would_fail" // only observed: it decides nothing
 		}
-		fmt.Fprintf(b, "  %s %-12s %-12s %s\n", sign, v.Finding.Signal, verdict, text)
+		fmt.Fprintf(b, "  %s %-*s %-12s %s\n", sign, width, v.Finding.Signal, verdict, text)
 	}
 }
 

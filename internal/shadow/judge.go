@@ -249,8 +249,8 @@ func sum(fields []Field, is func(*Field) bool) *big.Rat {
 func (c *Contract) conflicts(canary any, gold map[string]any) (reasons []Reason) {
 	var compare func(path []string, want, have any, there bool)
 	compare = func(path []string, want, have any, there bool) {
-		if within, ok := want.(map[string]any); ok {
-			object, _ := have.(map[string]any)
+		object, nested := have.(map[string]any)
+		if within, ok := want.(map[string]any); ok && (nested || len(within) > 0) {
 			for _, key := range slices.Sorted(maps.Keys(within)) {
 				value, ok := object[key]
 				compare(append(slices.Clone(path), key), within[key], value, ok)

@@ -126,6 +126,8 @@ func TestGold(t *testing.T) {
 		{"compared as the field is", `{}`, `{"items":[2,1]}`, `{"items":[1,2]}`, shadow.Benign, nil},
 		{"objects by the keys that gold has", `{"a":{"b":1,"c":9}}`, `{"a":{"b":1,"c":9}}`, `{"a":{"b":1}}`, shadow.Benign, nil},
 		{"a conflict further in", `{}`, `{"a":{"b":1}}`, `{"a":{"b":2}}`, shadow.Fatal, []shadow.Reason{{Field: "a.b", Text: "is in conflict with gold"}}},
+		{"an empty object in place of a value", `{"a":1}`, `{"a":1}`, `{"a":{}}`, shadow.Fatal, []shadow.Reason{{Field: "a", Text: "is in conflict with gold"}}},
+		{"an empty object where an object is says nothing of its keys", `{"a":{"b":1}}`, `{"a":{"b":1}}`, `{"a":{}}`, shadow.Benign, nil},
 		{"gold in a string", `{"a":1}`, `{"a":1}`, `"{\"a\":1}"`, shadow.Benign, nil},
 		{"null is no gold", `{"a":1}`, `{"a":1}`, `null`, shadow.Benign, nil},
 	} {

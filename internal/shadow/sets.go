@@ -206,12 +206,15 @@ func (c *setComparison) p99(s release.Signal, has release.Figures, figure string
 	inStable := c.stable.Window.Has(has)
 	if inStable {
 		k.baseline(of(&c.stable.Window))
+	}
+	if !ms.IsZero() {
+		k.limit(ms.Float64())
+	}
+	if inStable && *k.Baseline > 0 { // nothing is a multiple of 0 ms
 		k.limit(*k.Baseline * ratio.Float64())
 		if !ms.IsZero() {
 			k.limit(min(*k.Limit, ms.Float64()))
 		}
-	} else if !ms.IsZero() {
-		k.limit(ms.Float64())
 	}
 	if ok {
 		k.value(of(&c.canary.Window))
@@ -303,11 +306,13 @@ func (c *setComparison) median(s release.Signal, stable, canary []stats.Weighted
 	}
 	if k.Of > 0 {
 		k.baseline(atRank(stable, (k.Of+1)/2))
-		k.limit(*k.Baseline * c.limits.Slower.Float64())
+		if *k.Baseline > 0 { // as above
+			k.limit(*k.Baseline * c.limits.Slower.Float64())
+		}
 	}
 	k.Needed = max(c.limits.Least-min(k.Samples, k.Of), 0)
 	switch {
-	case k.Samples == 0 || k.Of == 0:
+	case k.Samples == 0 || k.Limit == nil:
 	case k.Needed > 0:
 		k.Verdict = release.Insufficient
 	default:

@@ -1,6 +1,7 @@
 package shadow_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -141,6 +142,35 @@ func TestChanceIsNoReason(t *testing.T) {
 		if failed > 3 {
 			t.Errorf("medians %g apart: %d of 300 fail", ratio, failed)
 		}
+	}
+}
+
+// TestABaselineOfNoTimeIsNone: nothing is a multiple of 0 ms, and no ratio is
+// told that is no number.
+func TestABaselineOfNoTimeIsNone(t *testing.T) {
+	set := func(ms float64) *shadow.RecordSet {
+		return &shadow.RecordSet{
+			Window:  release.Window{Total: 200, P99MS: ms, TTFTP99MS: ms, TTFTOf: 200, Known: release.HasP99 | release.HasTTFT},
+			Latency: []stats.Weighted{{Value: ms, Weight: 200}}, TTFT: []stats.Weighted{{Value: ms, Weight: 200}},
+		}
+	}
+	for _, tt := range []struct {
+		name   string
+		canary float64
+		want   []string
+	}{
+		{"the same", 0, []string{"p99 p99_ms no_data", "p99 median_ms no_data", "ttft_p99 p99_ms pass", "ttft_p99 median_ms no_data"}},
+		{"slower, and over the limit in milliseconds", 4000, []string{"p99 p99_ms no_data", "p99 median_ms no_data", "ttft_p99 p99_ms fail", "ttft_p99 median_ms no_data"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			checks := shadow.CompareSets(set(0), set(tt.canary), setLimits())
+			if diff := cmp.Diff(tt.want, said(checks)); diff != "" {
+				t.Error(diff)
+			}
+			if _, err := json.Marshal(checks); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }
 

@@ -151,8 +151,11 @@ func (r *replay) call(c *Call) error {
 		}
 		return nil
 	case c.Abandoned:
+		asked := r.st.Pending.Move
 		ladder.Abandon(&r.st)
-		r.forget()
+		if r.st.Pending.Move == release.Hold {
+			r.forget(asked)
+		}
 		return nil
 	case c.Command != nil:
 		return r.command(c)
@@ -160,10 +163,11 @@ func (r *replay) call(c *Call) error {
 	return r.decide(c)
 }
 
-// forget takes back a step forward that was asked for and never made.
-func (r *replay) forget() {
+// forget takes back a step forward, or a higher share within the step, that was
+// asked for and never made.
+func (r *replay) forget(asked release.Move) {
 	n := len(r.out.Moves) - 1
-	if n >= 0 && (r.out.Moves[n].Move == release.Start || r.out.Moves[n].Move == release.Advance) {
+	if n >= 0 && asked != release.Hold && r.out.Moves[n].Move == asked {
 		r.out.Moves = r.out.Moves[:n]
 	}
 }

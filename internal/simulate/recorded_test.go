@@ -110,6 +110,61 @@ func TestMissingWindowsUnderAWeightAreGaps(t *testing.T) {
 	}
 }
 
+// TestAMoveThatWasNeverMadeIsNone: neither a step forward nor a higher share
+// within a step, once its write was surely not made.
+func TestAMoveThatWasNeverMadeIsNone(t *testing.T) {
+	p := plan(published())
+	p.Steps[0].MinHold = 30 * time.Minute
+	p.Steps[0].Weight, p.Steps[1].Weight = release.Weight{Slots: 10, Ring: 100}, release.Weight{Slots: 20, Ring: 100}
+	p.Steps[2].Weight = release.Weight{Slots: 30, Ring: 100}
+	p.Adaptive = ladder.DefaultAdaptive()
+	p.Adaptive.On, p.Adaptive.Limit, p.Adaptive.Span, p.Adaptive.Least = true, release.NewRatio(1, 20), 5*time.Minute, 20
+	asked, made := 0, 0
+	calls := func(yield func(*simulate.Call, error) bool) {
+		var weight release.Weight
+		var st ladder.State
+		for m := range 28 {
+			now := t0.Add(time.Duration(m) * time.Minute)
+			w := minute(m-1, 26, 24, 0, 0)
+			w.StatusOf, w.Known = 26, w.Known|release.HasErrors
+			for {
+				ev := ladder.Evidence{Windows: []release.Window{w}, Observed: ladder.Observed{Weight: weight, At: now, Known: true}}
+				if !yield(&simulate.Call{Plan: p, Now: now, Evidence: ev, Until: now}, nil) {
+					return
+				}
+				d := ladder.Decide(p, &st, ev, now)
+				if !d.Write {
+					break
+				}
+				if d.Move == release.Adjust {
+					if asked++; asked == 2 {
+						ladder.Abandon(&st)
+						if !yield(&simulate.Call{Now: now, Abandoned: true}, nil) {
+							return
+						}
+						break
+					}
+					made++
+				}
+				weight = d.Weight
+			}
+		}
+	}
+	out, err := simulate.Replay(calls, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	adjusted := 0
+	for _, m := range out.Moves {
+		if m.Move == release.Adjust {
+			adjusted++
+		}
+	}
+	if made == 0 || asked == made || adjusted != made {
+		t.Errorf("%d of %d changes of the share are told, %d were made", adjusted, asked, made)
+	}
+}
+
 func TestAReplayEndsWithTheErrorThatItMeets(t *testing.T) {
 	none := func(func(*simulate.Call, error) bool) {}
 	if _, err := simulate.Replay(none, nil); !errors.Is(err, simulate.ErrNoCalls) {

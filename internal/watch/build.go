@@ -33,7 +33,7 @@ type Seen struct {
 func Build(s *Seen) Snapshot {
 	r, o := s.Result.Release, &s.Result.Outcome
 	snap := Snapshot{
-		At: s.At, Service: s.Service, Release: r.ID(), Candidate: r.Candidate, Outcome: *o, Next: driver.Next(o, r.ID()), Rungs: rungs(s.Plan),
+		At: s.At, Service: s.Service, Release: r.ID(), Candidate: r.Candidate, Outcome: *o, Next: r.Next(o), Rungs: rungs(s.Plan),
 		Step: stepOf(&r.Ladder), Stage: r.Ladder.Stage, Weight: r.Ladder.Weight, Since: r.Ladder.At, Pending: r.Ladder.Pending,
 		Target: target(s), Source: Source{Name: s.SourceName, Newest: s.newest(), Settle: s.Settle},
 		Held: heldOf(&r.Ladder, s.At), Swapped: r.Swapped(), Digest: r.Ladder.Digest, LookErr: s.LookErr,
