@@ -224,6 +224,7 @@ func TestAShareComesBackWithoutFigures(t *testing.T) {
 		p := adaptive()
 		for i := range p.Steps {
 			p.Steps[i].Limits.Rules[release.Transfers].OnFail = release.Throttle
+			p.Steps[i].MinHold = minutes(600)
 		}
 		d := start(t, p)
 		d.pass(1, 40, func(w *release.Window) { w.Transfers = 6 })
