@@ -5,7 +5,7 @@ FUZZTIME    ?= 20s
 SEEDS       ?= 200
 
 .DEFAULT_GOAL := help
-.PHONY: help build check fmt vet lint test scenarios stats soak bench fuzz golden picture cover clean
+.PHONY: help build check fmt vet lint test scenarios stats soak bench fuzz golden picture proxy-load cover clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sort | awk -F':.*## ' '{printf "  %-10s %s\n", $$1, $$2}'
@@ -52,6 +52,9 @@ golden: ## rewrite golden files and the scripts' expected output
 	$(GO) test $$(grep -rl 'flag.Bool("update"' --include='*_test.go' . | xargs -n1 dirname | sort -u) -update
 
 PICTURE := bin/canaryctl watch --replay incident-0217 --theme dark
+proxy-load: build ## what shadow proxy adds to latency, and whether it leaks; some minutes, wants a quiet machine
+	$(GO) run ./examples/proxyload -canaryctl bin/canaryctl
+
 picture: build ## record docs/watch.svg, the picture of the README, in tmux
 	$(GO) run ./examples/screencast -size 100x30 -out docs/watch.svg \
 	  -title 'canaryctl watch: a canary that hands customers to people is rolled back in its first minute' \

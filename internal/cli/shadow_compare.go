@@ -26,6 +26,8 @@ type compareOptions struct {
 	Slower     ratioFlag
 	Read       readOptions
 	wantConfig bool
+	// wantRecords says that --records-out was given, if only as "".
+	wantRecords bool
 }
 
 func newShadowCompareCmd(app *App) *cobra.Command {
@@ -59,7 +61,7 @@ EXIT STATUS
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Files = args
-			o.wantConfig = cmd.Flags().Changed("config")
+			o.wantConfig, o.wantRecords = cmd.Flags().Changed("config"), cmd.Flags().Changed("records-out")
 			return runShadowCompare(cmd.Context(), o)
 		},
 	}
@@ -121,8 +123,12 @@ func runShadowCompare(ctx context.Context, o *compareOptions) error {
 		return err
 	}
 	defer run.out.drop()
-	if o.RecordsOut != "" {
-		if run.records, err = newAsideFile(o.RecordsOut); err != nil {
+	if o.wantRecords {
+		path, err := o.recordsPlace()
+		if err != nil {
+			return err
+		}
+		if run.records, err = newAsideFile(path); err != nil {
 			return err
 		}
 		defer run.records.drop()

@@ -6,9 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 
@@ -265,46 +263,4 @@ func (d *pairDocument) finish(s *compareSummary) error {
 	}
 	out.WriteString("]}\n") //nolint:errcheck // as above
 	return out.Flush()
-}
-
-// asideFile is a file that is written aside, line by line, and takes its name
-// when it is whole.
-type asideFile struct {
-	path string
-	file *os.File
-	*bufio.Writer
-}
-
-func newAsideFile(path string) (*asideFile, error) {
-	if target, err := filepath.EvalSymlinks(path); err == nil {
-		path = target
-	}
-	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
-		return nil, usage(fmt.Errorf("%s: %w", path, errNotFile), "")
-	}
-	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+strconv.FormatUint(rand.Uint64(), 36))
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-	if err != nil {
-		return nil, usage(err, "the file is written beside itself and renamed: its directory must be there and writable")
-	}
-	return &asideFile{path: path, file: f, Writer: bufio.NewWriter(f)}, nil
-}
-
-// commit gives the file its name.
-func (a *asideFile) commit() error {
-	if err := errors.Join(a.Flush(), a.file.Sync(), a.file.Close()); err != nil {
-		return err
-	}
-	if info, err := os.Stat(a.path); err == nil {
-		if err := os.Chmod(a.file.Name(), info.Mode().Perm()); err != nil {
-			return err
-		}
-	}
-	return os.Rename(a.file.Name(), a.path)
-}
-
-// drop removes the file if it did not get its name.
-func (a *asideFile) drop() {
-	a.file.Close()
-	os.Remove(a.file.Name())
 }

@@ -43,7 +43,7 @@ func runCompareRecords(ctx context.Context, o *compareOptions) error {
 	if err != nil {
 		return err
 	}
-	if len(o.Contracts) > 0 || o.RecordsOut != "" {
+	if len(o.Contracts) > 0 || o.wantRecords {
 		return usage(errors.New("--records holds two sets of records against each other: it takes neither --contract nor --records-out"), "")
 	}
 	files, err := o.recordFiles()

@@ -53,7 +53,7 @@ func (o *simulateOptions) open(ctx context.Context) ([]feedRun, error) {
 	if len(files) == 0 {
 		return runs, o.unread(runs)
 	}
-	recorded, err := o.openFiles(ctx, strings.Join(baseNames(files), " "), files)
+	recorded, err := o.openFiles(ctx, nameOfFiles(files), files)
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +73,20 @@ func (o *simulateOptions) unread(runs []feedRun) error {
 	return nil
 }
 
-func baseNames(files []string) []string {
-	out := make([]string, len(files))
-	for i, f := range files {
-		out[i] = filepath.Base(f)
+// shownNames is how many files are named in the name of one feed.
+const shownNames = 4
+
+// nameOfFiles names a feed after its files: after the first where they are many,
+// as snapshots are.
+func nameOfFiles(files []string) string {
+	if n := len(files); n > shownNames {
+		return fmt.Sprintf("%s and %d more", filepath.Base(files[0]), n-1)
 	}
-	return out
+	names := make([]string, len(files))
+	for i, f := range files {
+		names[i] = filepath.Base(f)
+	}
+	return strings.Join(names, " ")
 }
 
 // scenarioOf returns the scenario that an argument names, or nil if it is a

@@ -9,21 +9,69 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 )
 
 // errNotFile says that a directory or a device stands where a file was to be
 // written.
 var errNotFile = errors.New("not a regular file")
 
+// maxLinks is how many links are followed, as many as Linux does.
+const maxLinks = 40
+
+// placeOf follows the links of a path to the place where a file stands or will
+// stand when it is written aside and renamed. The error is [errNotFile] for what
+// is no regular file: a device, a directory, and anything below /dev and /proc,
+// whose entries are what others hold open and not places in a directory; it is
+// [fs.ErrNotExist] where there is no directory.
+func placeOf(path string) (string, error) {
+	for range maxLinks {
+		dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+		if err != nil {
+			return "", err
+		}
+		if dir, err = filepath.Abs(dir); err != nil {
+			return "", err
+		}
+		at := filepath.Join(dir, filepath.Base(path))
+		if below(at, "/dev") && !below(at, "/dev/shm") || below(at, "/proc") {
+			return "", errNotFile
+		}
+		info, err := os.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return at, nil
+		case err != nil:
+			return "", err
+		case info.Mode().IsRegular():
+			return at, nil
+		case info.Mode()&fs.ModeSymlink == 0:
+			return "", errNotFile
+		}
+		to, err := os.Readlink(at)
+		if err != nil {
+			return "", err
+		}
+		if path = to; !filepath.IsAbs(to) {
+			path = filepath.Join(dir, to)
+		}
+	}
+	return "", fmt.Errorf("%s: more than %d links", path, maxLinks)
+}
+
+func below(path, dir string) bool { return strings.HasPrefix(path, dir+"/") }
+
 // writeNewFile writes a file aside and moves it to its place whole. Without
 // overwrite a file that is there stays, and the error is [fs.ErrExist], even
 // when it appeared this very moment. With it a link is followed and the file
-// keeps its permissions.
+// keeps its permissions. The error is [errNotFile] where no file can stand.
 func writeNewFile(path string, data []byte, overwrite bool) error {
+	place, err := placeOf(path)
+	if err != nil {
+		return err
+	}
 	if overwrite {
-		if target, err := filepath.EvalSymlinks(path); err == nil {
-			path = target
-		}
+		path = place
 	}
 	before, err := os.Stat(path)
 	if err == nil && !before.Mode().IsRegular() {

@@ -3,6 +3,7 @@ package shadow
 import (
 	"bytes"
 	"encoding/json"
+	"strconv"
 )
 
 // Answer is what is compared of a chat completion. It holds no text of it but
@@ -13,6 +14,9 @@ type Answer struct {
 	Parsed bool
 	// Tools is the names of the tools called, in order.
 	Tools []string
+	// ToolsUnknown says that nobody knows which tools were called, as where only
+	// the verdict on an answer was logged. It is not the same as none.
+	ToolsUnknown bool
 	// LatencyMS is how long the answer took, if Timed.
 	LatencyMS float64
 	// Timed says that LatencyMS is known.
@@ -23,73 +27,95 @@ type Answer struct {
 	Failed bool
 }
 
-// completion is the part of a chat.completion, or of a chunk of one, that is
-// looked at. What may be of another type than it should stays raw.
-type completion struct {
-	Error   json.RawMessage `json:"error"`
-	Choices []choice        `json:"choices"`
-}
-
-type choice struct {
-	Index        int             `json:"index"`
-	Message      *message        `json:"message"`
-	Delta        *message        `json:"delta"`
-	FinishReason json.RawMessage `json:"finish_reason"`
-}
-
-type message struct {
-	Content   json.RawMessage `json:"content"`
-	ToolCalls []toolCall      `json:"tool_calls"`
-}
-
-type toolCall struct {
-	Index    *int `json:"index"`
-	Function struct {
-		Name      json.RawMessage `json:"name"`
-		Arguments json.RawMessage `json:"arguments"`
-	} `json:"function"`
-}
+// message is what a choice of a completion says, or a part of it that came in a
+// chunk: content, tool_calls and whatever else.
+type message map[string]any
 
 // ReadAnswer reads the body of a chat completion: one chat.completion object,
 // or the server-sent events of one that was streamed. Its first choice counts.
-// A body that is neither, or that holds an error, is an answer that failed.
+// A body that is neither, that holds an error, or that readers of JSON read
+// differently, is an answer that failed.
 func ReadAnswer(body []byte) Answer {
 	body = bytes.TrimSpace(bytes.TrimPrefix(body, []byte("\xef\xbb\xbf")))
 	if len(body) > 0 && body[0] != '{' {
 		return readStream(body).answer()
 	}
-	var c completion
-	if err := json.Unmarshal(body, &c); err != nil || given(c.Error) || len(c.Choices) == 0 || c.Choices[0].Message == nil {
+	v, err := Decode(body)
+	c, _ := v.(map[string]any)
+	m := message(firstMessage(c))
+	if err != nil || c["error"] != nil || m == nil {
 		return Answer{Failed: true}
 	}
-	return c.Choices[0].Message.answer()
+	return m.answer()
 }
 
 // answer judges a whole message.
-func (m *message) answer() Answer {
-	if len(m.ToolCalls) == 0 {
-		content, ok := text(m.Content)
-		return Answer{Parsed: ok && json.Valid([]byte(content))}
+func (m message) answer() Answer {
+	calls, ok := m.calls()
+	if !ok {
+		return Answer{Failed: true}
 	}
-	a := Answer{Parsed: true, Tools: make([]string, 0, len(m.ToolCalls))}
-	for i := range m.ToolCalls {
-		name, named := text(m.ToolCalls[i].Function.Name)
-		_, argued := text(m.ToolCalls[i].Function.Arguments)
-		a.Parsed = a.Parsed && named && name != "" && argued
-		a.Tools = append(a.Tools, name)
+	if len(calls) == 0 {
+		content, ok := m["content"].(string)
+		return Answer{Parsed: ok && isJSON(content)}
+	}
+	a := Answer{Parsed: true, Tools: make([]string, 0, len(calls))}
+	for i := range calls {
+		a.Parsed = a.Parsed && calls[i].name != "" && calls[i].argued
+		a.Tools = append(a.Tools, calls[i].name)
 	}
 	return a
 }
 
-// given reports whether a member is there and not null.
-func given(raw json.RawMessage) bool {
-	return len(raw) > 0 && !bytes.Equal(raw, []byte("null"))
+// toolCall is a call of a tool, or a fragment of one.
+type toolCall struct {
+	index     int // -1: none is given
+	name      string
+	arguments string
+	argued    bool // arguments are a string, if only ""
 }
 
-// text returns the value of a JSON string.
-func text(raw json.RawMessage) (s string, ok bool) {
-	if len(raw) == 0 || raw[0] != '"' {
-		return "", false
+// calls returns the tool calls of a message; false where they are no calls. A
+// name or arguments that are no string are none.
+func (m message) calls() ([]toolCall, bool) {
+	if m["tool_calls"] == nil {
+		return nil, true
 	}
-	return s, json.Unmarshal(raw, &s) == nil
+	list, ok := m["tool_calls"].([]any)
+	if !ok {
+		return nil, false
+	}
+	calls := make([]toolCall, 0, len(list))
+	for _, item := range list {
+		call, ok := item.(map[string]any)
+		function, is := call["function"].(map[string]any)
+		if !ok || !is && call["function"] != nil {
+			return nil, false
+		}
+		of := toolCall{index: -1}
+		of.name, _ = function["name"].(string)
+		of.arguments, of.argued = function["arguments"].(string)
+		if call["index"] != nil {
+			if of.index, ok = wholeIn(call["index"]); !ok {
+				return nil, false
+			}
+		}
+		calls = append(calls, of)
+	}
+	return calls, true
+}
+
+// wholeIn reads a small whole number.
+func wholeIn(v any) (int, bool) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, false
+	}
+	i, err := strconv.Atoi(string(n))
+	return i, err == nil
+}
+
+func isJSON(text string) bool {
+	_, err := Decode([]byte(text))
+	return err == nil
 }

@@ -30,7 +30,7 @@ type Fault struct {
 
 // Field is a field of answers that is compared.
 type Field struct {
-	Path      []string // keys from the top
+	Path      []string // keys from the top; one key may hold several parts, with points between them
 	Weight    release.Ratio
 	As        As
 	Tolerance release.Ratio // of Number: how far apart the two may be
@@ -91,7 +91,7 @@ func (c *Contract) Check() error {
 		gcd := new(big.Int).GCD(nil, nil, scale, den)
 		scale.Mul(scale, den.Quo(den, gcd))
 	}
-	whole := sum(c.Fields, func(*Field) bool { return true })
+	whole := sum(c.Fields, func(int) bool { return true })
 	most := new(big.Rat).Mul(whole, new(big.Rat).SetInt(scale))
 	if whole.Sign() == 0 || !scale.IsInt64() || !most.Num().IsInt64() {
 		return ErrWeights

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/canaryctl/canaryctl/internal/release"
 )
@@ -88,9 +89,13 @@ type Verdict struct {
 	Reasons []Reason // none if benign throughout
 	More    int      // reasons beyond those kept
 
-	// Equal is the weight of the fields that are equal, Of that of all. Of
-	// [release.Ratio.IsZero] if no fields were compared.
+	// Equal is the weight of the fields that are equal, Of that of all that
+	// either answer, or gold, has. Of [release.Ratio.IsZero] if no fields were
+	// compared.
 	Equal, Of release.Ratio
+	// Seen says of each of the contract's fields whether either answer, or gold,
+	// has it; nil if that was not looked at.
+	Seen []bool
 }
 
 // Compared reports whether the fields of the pair were compared.
@@ -115,14 +120,15 @@ func (c *Contract) Judge(pair Case) (Verdict, error) {
 	if err != nil {
 		return Verdict{}, err
 	}
-	canary, err := Extract(pair.Canary)
+	got, err := read(pair.Canary)
 	if err != nil {
 		return fatal(Structure, []Reason{{Text: err.Error()}}), nil
 	}
+	canary := got.value
 	if faults := c.Structure(canary); len(faults) > 0 {
 		return fatal(Structure, c.faultReasons(canary, faults)), nil
 	}
-	if leaks := c.leaks(canary); len(leaks) > 0 {
+	if leaks := append(c.leaks(canary), c.leaksBeside(got.beside)...); len(leaks) > 0 {
 		reasons := make([]Reason, 0, len(leaks))
 		for _, l := range leaks {
 			reasons = append(reasons, Reason{Field: l.Field, Kind: l.Kind, Text: "holds personal data (" + l.Kind + ")"})
@@ -199,8 +205,20 @@ func (c *Contract) semantics(stable json.RawMessage, canary any, gold map[string
 	if err != nil {
 		return Verdict{Grade: Unjudged, Level: Semantics, Reasons: []Reason{{Text: "stable's answer cannot be compared: " + err.Error()}}}
 	}
+	seen := make([]bool, len(c.Fields))
+	for i := range c.Fields {
+		seen[i] = c.Fields[i].in(gold) || c.Fields[i].in(reference) || c.Fields[i].in(canary)
+	}
+	whole := sum(c.Fields, func(i int) bool { return seen[i] })
+	if whole.Sign() == 0 {
+		return Verdict{Grade: Unjudged, Level: Semantics, Seen: seen, Reasons: []Reason{{Text: "neither answer has a field of the contract: there is nothing to compare"}}}
+	}
 	var reasons []Reason
-	equal := sum(c.Fields, func(f *Field) bool {
+	equal := sum(c.Fields, func(i int) bool {
+		f := &c.Fields[i]
+		if !seen[i] {
+			return false // that neither has it is no likeness
+		}
 		if right, given := at(gold, f.Path); given {
 			if have, there := at(canary, f.Path); there && f.equal(right, have) {
 				return true
@@ -212,12 +230,13 @@ func (c *Contract) semantics(stable json.RawMessage, canary any, gold map[string
 		reasons = append(reasons, Reason{Field: c.fieldOf(nil, f.Path), Text: fmt.Sprintf("differs (weight %s)", f.Weight)})
 		return false
 	})
-	return c.grade(equal, reasons)
+	v := c.grade(equal, whole, reasons)
+	v.Seen = seen
+	return v
 }
 
 // grade holds the similarity against the thresholds, exactly.
-func (c *Contract) grade(equal *big.Rat, reasons []Reason) Verdict {
-	whole := sum(c.Fields, func(*Field) bool { return true })
+func (c *Contract) grade(equal, whole *big.Rat, reasons []Reason) Verdict {
 	v := Verdict{Level: Semantics, Reasons: reasons}
 	v.Equal, _ = release.RatioOf(equal) // Check has seen that every sum can be held
 	v.Of, _ = release.RatioOf(whole)
@@ -233,11 +252,11 @@ func (c *Contract) grade(equal *big.Rat, reasons []Reason) Verdict {
 	return v
 }
 
-// sum adds up the weights of the fields for which is holds.
-func sum(fields []Field, is func(*Field) bool) *big.Rat {
+// sum adds up the weights of the fields for which is holds, by their place.
+func sum(fields []Field, is func(int) bool) *big.Rat {
 	total := new(big.Rat)
 	for i := range fields {
-		if is(&fields[i]) {
+		if is(i) {
 			total.Add(total, fields[i].Weight.Rat())
 		}
 	}
@@ -272,7 +291,7 @@ func (c *Contract) conflicts(canary any, gold map[string]any) (reasons []Reason)
 // compared exactly.
 func (c *Contract) fieldAt(path []string) *Field {
 	for i := range c.Fields {
-		if slices.Equal(c.Fields[i].Path, path) {
+		if strings.Join(c.Fields[i].Path, ".") == strings.Join(path, ".") {
 			return &c.Fields[i]
 		}
 	}

@@ -138,14 +138,48 @@ type Leak struct {
 // leaks finds all personal data in an answer, by field and kind: in strings, in
 // whole numbers and in keys.
 func (c *Contract) leaks(v any) (out []Leak) {
-	c.walk(v, "", func(path, text string) {
-		for i := range c.Kinds {
-			if c.Kinds[i].in(text) {
-				out = append(out, Leak{c.Kinds[i].Name, path})
-			}
-		}
-	})
+	c.walk(v, "", func(path, text string) { out = append(out, c.leaksIn(text, path)...) })
 	return out
+}
+
+func (c *Contract) leaksIn(text, path string) (out []Leak) {
+	for i := range c.Kinds {
+		if c.Kinds[i].in(text) {
+			out = append(out, Leak{c.Kinds[i].Name, path})
+		}
+	}
+	return out
+}
+
+// leaksBeside finds personal data in the texts of a completion that are not the
+// answer: prose beside a tool call, other choices, the reasoning. A text that is
+// JSON itself, such as the arguments of a second call, is looked through as an
+// answer is, so that excepted fields are excepted there too.
+func (c *Contract) leaksBeside(texts []spoken) (out []Leak) {
+	for _, s := range texts {
+		at := c.shownPath(s.at)
+		v, err := Decode([]byte(s.text))
+		if err != nil {
+			out = append(out, c.leaksIn(s.text, at)...)
+			continue
+		}
+		for _, l := range c.leaks(v) {
+			out = append(out, Leak{l.Kind, join(at, l.Field)})
+		}
+	}
+	return out
+}
+
+// shownPath is where a text stands, with keys that may not be shown masked.
+func (c *Contract) shownPath(at string) string {
+	parts := strings.Split(at, ".")
+	for i := range parts {
+		name, item, list := strings.Cut(parts[i], "[")
+		if parts[i] = c.shown(name); list {
+			parts[i] += "[" + item
+		}
+	}
+	return strings.Join(parts, ".")
 }
 
 // walk calls see with every text of an answer but those of excepted fields, in
@@ -191,8 +225,11 @@ const maskedKey = "<key>"
 
 // shown returns a key as reasons may show it.
 func (c *Contract) shown(key string) string {
-	if key == "" || len(key) > 100 || strings.ContainsFunc(key, func(r rune) bool { return unicode.IsControl(r) || r == utf8.RuneError }) {
+	if key == "" || len(key) > 100 || strings.ContainsFunc(key, func(r rune) bool { return !unicode.IsPrint(r) || r == utf8.RuneError }) {
 		return maskedKey
+	}
+	if strings.Contains(key, "@") || longRun(key) {
+		return maskedKey // an address, or part of a number: of a kind that nobody looks for
 	}
 	for i := range c.Kinds {
 		if c.Kinds[i].in(key) {
@@ -202,9 +239,17 @@ func (c *Contract) shown(key string) string {
 	return key
 }
 
+// longRun reports whether a key has five digits or more in a row.
+func longRun(key string) bool {
+	return eachRun(ascii(key), func(digits string, _ bool) bool { return len(digits) >= 5 })
+}
+
 func join(path, key string) string {
-	if path == "" {
+	switch {
+	case path == "":
 		return key
+	case key == "":
+		return path
 	}
 	return path + "." + key
 }

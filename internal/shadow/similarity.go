@@ -4,24 +4,39 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"strings"
 )
 
-// at returns the value under a path of keys.
+// at returns the value under a path of keys. A key with points in it is looked
+// for as it stands, the longest first: "a.b" before a with b in it.
 func at(v any, path []string) (any, bool) {
-	for _, key := range path {
-		m, ok := v.(map[string]any)
+	if len(path) == 0 {
+		return v, true
+	}
+	m, ok := v.(map[string]any)
+	if !ok {
+		return nil, false
+	}
+	for n := len(path); n > 0; n-- {
+		below, ok := m[strings.Join(path[:n], ".")]
 		if !ok {
-			return nil, false
+			continue
 		}
-		if v, ok = m[key]; !ok {
-			return nil, false
+		if found, ok := at(below, path[n:]); ok {
+			return found, true
 		}
 	}
-	return v, true
+	return nil, false
 }
 
-// same compares the field in two answers. One that neither has is the same in
-// both; null is not the same as missing.
+// in reports whether an answer has the field.
+func (f *Field) in(answer any) bool {
+	_, there := at(answer, f.Path)
+	return there
+}
+
+// same compares the field in two answers, of which one has it; null is not the
+// same as missing.
 func (f *Field) same(stable, canary any) bool {
 	a, hasA := at(stable, f.Path)
 	b, hasB := at(canary, f.Path)

@@ -2,7 +2,9 @@ package shadow
 
 import (
 	"bytes"
-	"encoding/json"
+	"maps"
+	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -13,6 +15,9 @@ type stream struct {
 	calls   []*streamedCall
 	ended   bool // finish_reason or [DONE] was met
 	failed  bool
+
+	texts map[string]*strings.Builder // all that was said, by the place where it stands
+	loose int                         // fragments that say not of which call they are
 }
 
 // maxStreamedCalls bounds the index of a tool call, which is read off the
@@ -63,38 +68,79 @@ func (s *stream) chunk(data []byte) {
 		s.ended = true
 		return
 	}
-	var c completion
-	if err := json.Unmarshal(data, &c); err != nil || given(c.Error) {
+	v, err := Decode(data)
+	c, ok := v.(map[string]any)
+	choices, listed := c["choices"].([]any)
+	if err != nil || !ok || c["error"] != nil || !listed && c["choices"] != nil {
 		s.failed = true
 		return
 	}
-	for i := range c.Choices {
-		if first := &c.Choices[i]; first.Index == 0 {
-			s.ended = s.ended || given(first.FinishReason)
-			s.delta(first.Delta)
+	for _, item := range choices {
+		choice, ok := item.(map[string]any)
+		delta, is := choice["delta"].(map[string]any)
+		at, whole := wholeIn(choice["index"])
+		if choice["index"] == nil {
+			at, whole = 0, true
+		}
+		if !ok || !whole || !is && choice["delta"] != nil {
+			s.failed = true
+			return
+		}
+		s.hear("choices["+strconv.Itoa(at)+"].message", delta)
+		if at == 0 {
+			s.ended = s.ended || choice["finish_reason"] != nil
+			s.delta(delta)
 		}
 	}
 }
 
-func (s *stream) delta(d *message) {
-	if d == nil {
-		return
+// hear keeps every text of a delta, joined to what was said at the same place
+// before.
+func (s *stream) hear(at string, v any) {
+	switch v := v.(type) {
+	case string:
+		if s.texts == nil {
+			s.texts = map[string]*strings.Builder{}
+		}
+		if s.texts[at] == nil {
+			s.texts[at] = &strings.Builder{}
+		}
+		s.texts[at].WriteString(v)
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if !silent(key) {
+				s.hear(at+"."+key, v[key])
+			}
+		}
+	case []any:
+		for _, item := range v {
+			m, _ := item.(map[string]any)
+			i, ok := wholeIn(m["index"])
+			if !ok {
+				s.loose++
+				i = maxStreamedCalls + s.loose
+			}
+			s.hear(at+"["+strconv.Itoa(i)+"]", item)
+		}
 	}
-	if more, ok := text(d.Content); ok {
+}
+
+func (s *stream) delta(m message) {
+	if more, ok := m["content"].(string); ok {
 		s.content.WriteString(more)
 		s.said = true
 	}
-	for i := range d.ToolCalls {
-		call := s.call(&d.ToolCalls[i])
+	calls, ok := m.calls()
+	s.failed = s.failed || !ok
+	for i := range calls {
+		call := s.call(&calls[i])
 		if call == nil {
 			s.failed = true
 			return
 		}
-		name, _ := text(d.ToolCalls[i].Function.Name)
-		call.name.WriteString(name)
-		arguments, argued := text(d.ToolCalls[i].Function.Arguments)
-		call.arguments.WriteString(arguments)
-		call.argued = call.argued || argued
+		call.name.WriteString(calls[i].name)
+		call.arguments.WriteString(calls[i].arguments)
+		call.argued = call.argued || calls[i].argued
 	}
 }
 
@@ -102,10 +148,10 @@ func (s *stream) delta(d *message) {
 // an index is a call of its own. It is nil for an index that no stream has.
 func (s *stream) call(fragment *toolCall) *streamedCall {
 	at := len(s.calls)
-	if fragment.Index != nil {
-		at = *fragment.Index
+	if fragment.index >= 0 {
+		at = fragment.index
 	}
-	if at < 0 || at >= maxStreamedCalls {
+	if fragment.index < -1 || at >= maxStreamedCalls {
 		return nil
 	}
 	for len(s.calls) <= at {
@@ -119,7 +165,7 @@ func (s *stream) answer() Answer {
 		return Answer{Failed: true}
 	}
 	if len(s.calls) == 0 {
-		return Answer{Parsed: s.said && json.Valid([]byte(s.content.String()))}
+		return Answer{Parsed: s.said && isJSON(s.content.String())}
 	}
 	a := Answer{Parsed: true}
 	for _, call := range s.calls {
@@ -129,15 +175,27 @@ func (s *stream) answer() Answer {
 	return a
 }
 
-// structured returns the value that the stream holds, as [Extract] does.
-func (s *stream) structured() (any, error) {
+// structured returns what the stream holds, as [read] does.
+func (s *stream) structured() (reading, error) {
 	switch {
 	case s.failed || !s.ended:
-		return nil, errFailed
+		return reading{}, errFailed
 	case len(s.calls) == 1 && s.calls[0].argued:
-		return Decode([]byte(s.calls[0].arguments.String()))
+		v, err := Decode([]byte(s.calls[0].arguments.String()))
+		return reading{v, s.beside("choices[0].message.tool_calls[")}, err
 	case len(s.calls) == 0 && s.said:
-		return Decode([]byte(s.content.String()))
+		v, err := Decode([]byte(s.content.String()))
+		return reading{v, s.beside("choices[0].message.content")}, err
 	}
-	return nil, errNoContent
+	return reading{}, errNoContent
+}
+
+// beside returns what was said in other places than the answer's.
+func (s *stream) beside(answer string) (out []spoken) {
+	for _, at := range slices.Sorted(maps.Keys(s.texts)) {
+		if at != answer && !(strings.HasPrefix(at, answer) && strings.HasSuffix(at, "].function.arguments")) {
+			out = append(out, spoken{at, s.texts[at].String()})
+		}
+	}
+	return out
 }

@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -124,30 +126,45 @@ func usable(number string) error {
 // rational returns the exact value of a number that [usable] let pass.
 func rational(n json.Number) (*big.Rat, bool) { return new(big.Rat).SetString(string(n)) }
 
+// reading is what was logged of an answer: its structured value, and every text
+// beside it that reaches a user as well.
+type reading struct {
+	value  any
+	beside []spoken
+}
+
+// spoken is a text and where in the completion it stands.
+type spoken struct{ at, text string }
+
 // Extract finds the structured answer in what was logged of one: the value
 // itself, a string that holds it, or a chat completion, streamed or not, whose
 // message holds it as its content or as the arguments of its only tool call. The
 // error says why there is none and names no part of the text.
 func Extract(raw json.RawMessage) (any, error) {
+	r, err := read(raw)
+	return r.value, err
+}
+
+func read(raw json.RawMessage) (reading, error) {
 	v, err := Decode(raw)
 	if err != nil {
-		return nil, err
+		return reading{}, err
 	}
 	if s, ok := v.(string); ok {
 		if isStream(s) {
 			return readStream([]byte(s)).structured()
 		}
 		if v, err = Decode([]byte(s)); err != nil {
-			return nil, err
+			return reading{}, err
 		}
 	}
 	if v == nil {
-		return nil, errEmpty
+		return reading{}, errEmpty
 	}
 	if m, ok := v.(map[string]any); ok && isCompletion(m) {
 		return content(m)
 	}
-	return v, nil
+	return reading{value: v}, nil
 }
 
 // isCompletion knows a chat completion, and the error that stands in for one.
@@ -170,22 +187,59 @@ func firstMessage(m map[string]any) map[string]any {
 	return nil
 }
 
-// content returns the value that a completion's message holds.
-func content(m map[string]any) (any, error) {
-	message := firstMessage(m)
-	if message == nil {
-		return nil, errFailed
+// content returns the value that a completion's message holds, and what the
+// completion says beside it.
+func content(m map[string]any) (reading, error) {
+	first := firstMessage(m)
+	if first == nil {
+		return reading{}, errFailed
 	}
-	calls, _ := message["tool_calls"].([]any)
+	calls, _ := first["tool_calls"].([]any)
+	at, text := "", ""
 	if len(calls) == 1 {
 		call, _ := calls[0].(map[string]any)
 		function, _ := call["function"].(map[string]any)
 		if arguments, ok := function["arguments"].(string); ok {
-			return Decode([]byte(arguments))
+			at, text = "choices[0].message.tool_calls[0].function.arguments", arguments
 		}
 	}
-	if text, ok := message["content"].(string); ok && len(calls) == 0 {
-		return Decode([]byte(text))
+	if said, ok := first["content"].(string); ok && len(calls) == 0 {
+		at, text = "choices[0].message.content", said
 	}
-	return nil, errNoContent
+	if at == "" {
+		return reading{}, errNoContent
+	}
+	v, err := Decode([]byte(text))
+	r := reading{value: v}
+	eachText(m["choices"], "choices", func(where, text string) {
+		if where != at {
+			r.beside = append(r.beside, spoken{where, text})
+		}
+	})
+	return r, err
+}
+
+// silent names members of a completion that no user reads: ids are drawn at
+// random, and what tokens cost repeats the text.
+func silent(key string) bool { return key == "id" || key == "logprobs" || key == "index" }
+
+// eachText calls see with every text and number of a completion's choices, in
+// the order of the keys.
+func eachText(v any, at string, see func(at, text string)) {
+	switch v := v.(type) {
+	case string:
+		see(at, v)
+	case json.Number:
+		see(at, string(v))
+	case []any:
+		for i, item := range v {
+			eachText(item, at+"["+strconv.Itoa(i)+"]", see)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if !silent(key) {
+				eachText(v[key], at+"."+key, see)
+			}
+		}
+	}
 }

@@ -259,8 +259,13 @@ func floorTo(t, span int64) int64 {
 }
 
 // duplicate reports whether the row was counted before: a request that carries
-// an id, byte for byte, in the same window.
+// an id, byte for byte, in the same window. Among records judged whole only one
+// with an id of its own can be: without a time, nothing tells what one user did
+// twice from what was logged twice.
 func (c *counter) duplicate(tl *tally, r *row) bool {
+	if c.opt.whole && !r.span {
+		return false
+	}
 	if tl.noDigest {
 		c.unsure++
 		return false
@@ -425,7 +430,9 @@ func (c *counter) slow(tl *tally, w *release.Window) {
 	case s == nil || s.timed == 0:
 		return
 	case s.timed < tl.total:
-		c.halfTimed++
+		if !c.opt.whole { // there, nobody asked for a count
+			c.halfTimed++
+		}
 		return
 	}
 	if c.opt.SlowMS > 0 {
@@ -475,16 +482,33 @@ func (c *counter) notes(f *feed) {
 		f.noteCount(c.unflagged[i], fmt.Sprintf("1 record does not say %s though others in its window do; it counts as none", field),
 			"%d records do not say "+field.String()+" though others in their window do; they count as none")
 	}
-	f.noteCount(c.late, "1 latency came after its window had been put aside to save memory; that window has no p99",
-		"%d latencies came after their window had been put aside to save memory; those windows have no p99")
-	f.noteCount(c.unranked, "1 window has no p99: its latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows",
-		"%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows")
+	c.noteLate(f)
 	f.noteCount(c.halfTimed, "1 window has no count of slow requests: some of its requests carry no latency",
 		"%d windows have no count of slow requests: some of their requests carry no latency")
 	c.streamNotes(f)
 	c.scenes.tell(f)
 	f.noteCount(c.unsure, "1 record came too long after others of its window to be compared with them",
 		"%d records came too long after others of their window to be compared with them; duplicates among them were counted")
+}
+
+// noteLate says where there is no percentile because of memory.
+func (c *counter) noteLate(f *feed) {
+	if c.opt.whole {
+		for what, n := range [...]int64{c.unranked, c.unrankedFirst} {
+			if n > 0 {
+				f.note("no %s: there are more latencies and times to first token than the %d that are held at once", [...]Field{FieldP99, FieldTTFTP99}[what], c.opt.MaxLatencies)
+			}
+		}
+		return
+	}
+	f.noteCount(c.late, "1 latency came after its window had been put aside to save memory; that window has no p99",
+		"%d latencies came after their window had been put aside to save memory; those windows have no p99")
+	f.noteCount(c.unranked, "1 window has no p99: its latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows",
+		"%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows")
+	f.noteCount(c.lateFirst, "1 ttft_ms came after its window had been put aside to save memory; that window has no ttft_p99_ms",
+		"%d ttft_ms came after their window had been put aside to save memory; those windows have no ttft_p99_ms")
+	f.noteCount(c.unrankedFirst, "1 window has no ttft_p99_ms: its times did not fit in memory in this order; sort the input by time, or ask for shorter windows",
+		"%d windows have no ttft_p99_ms: their times did not fit in memory in this order; sort the input by time, or ask for shorter windows")
 }
 
 func ofArm(a *armNames, i int) string {

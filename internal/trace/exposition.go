@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"iter"
 	"math"
 	"path/filepath"
 	"slices"
@@ -21,13 +22,20 @@ type snapshots struct {
 	strange []string // files without a metric that is known
 	file    string   // the first file
 	zone    string   // a file whose time names no zone
+	held    int      // values held, at most most
+	most    int
 }
+
+// maxHeld bounds the values of snapshots held at once: 512 MiB. Until the last
+// is read nobody knows which preset they are of, how long windows are, and what
+// comes between them.
+const maxHeld = 64 << 20
 
 // target is what shows its metrics: one process, or one that gathers them.
 type target struct {
 	key, name string
 	series    []metricSeries
-	index     map[string]int
+	index     map[string]int32
 	groups    map[string]int
 	shots     []snapshot
 }
@@ -49,13 +57,24 @@ type snapshot struct {
 	at      int64 // nanoseconds since the epoch
 	file    string
 	started float64 // when the process started, seconds since the epoch; NaN: not known
-	values  []reading
+	series  []int32 // which it shows; the same list as of the one before where they are the same
+	values  []float64
 }
 
-// reading is the value of one series.
-type reading struct {
-	series int
-	value  float64
+// readings are the series of a snapshot with their values.
+func (s *snapshot) readings() iter.Seq2[int, float64] {
+	return func(yield func(int, float64) bool) {
+		for i, series := range s.series {
+			if !yield(int(series), s.values[i]) {
+				return
+			}
+		}
+	}
+}
+
+// same reports whether two snapshots show the same.
+func (s *snapshot) same(o *snapshot) bool {
+	return slices.Equal(s.series, o.series) && slices.Equal(s.values, o.values)
 }
 
 const startTime = "process_start_time_seconds"
@@ -63,7 +82,7 @@ const startTime = "process_start_time_seconds"
 // newSnapshots prepares for the metrics of all presets: which one it is shows
 // once they have been read.
 func newSnapshots(opt *Options) (*snapshots, error) {
-	s := &snapshots{wanted: map[string]bool{startTime: true}, targets: make(map[string]*target)}
+	s := &snapshots{wanted: map[string]bool{startTime: true}, targets: make(map[string]*target), most: maxHeld}
 	if opt.whole {
 		return nil, &InputError{Msg: "is a snapshot of /metrics; only records are judged whole", Advice: "name a file with one request a line"}
 	}
@@ -133,7 +152,12 @@ func (s *snapshots) add(path string, lines []metricLine, data *Data) error {
 		return &InputError{File: path, Msg: "a snapshot of /metrics without a time: neither its samples nor its name hold one",
 			Advice: "name it after the time it was taken: curl -s http://HOST/metrics > metrics-$(date -u +%FT%TZ).prom; when the file was written is not believed"}
 	}
+	if s.held += len(lines); s.held > s.most {
+		return &InputError{File: path, Msg: fmt.Sprintf("the snapshots up to this one hold more than %d values, which is all that is held at once", s.most),
+			Advice: "give fewer days at once to canaryctl windows, and read what it writes of each together"}
+	}
 	t := s.target(path, name)
+	shot.series, shot.values = make([]int32, 0, len(lines)), make([]float64, 0, len(lines))
 	starts := 0
 	for _, l := range lines {
 		switch {
@@ -143,11 +167,15 @@ func (s *snapshots) add(path string, lines []metricLine, data *Data) error {
 		case math.IsNaN(l.value) || math.IsInf(l.value, 0):
 			data.NonFinite++
 		default:
-			shot.values = append(shot.values, reading{t.seriesOf(l), l.value})
+			shot.series = append(shot.series, t.seriesOf(l))
+			shot.values = append(shot.values, l.value)
 		}
 	}
 	if starts != 1 {
 		shot.started = math.NaN()
+	}
+	if n := len(t.shots); n > 0 && slices.Equal(t.shots[n-1].series, shot.series) {
+		shot.series = t.shots[n-1].series
 	}
 	t.shots = append(t.shots, shot)
 	return nil
@@ -162,7 +190,7 @@ func timeOfLines(lines []metricLine) int64 {
 		}
 		newest = max(newest, l.at)
 	}
-	if newest > maxTime/1e6 {
+	if newest >= maxTime/1e6 {
 		return noTime
 	}
 	return newest * 1e6
@@ -174,7 +202,7 @@ func (s *snapshots) target(path string, name snapshotName) *target {
 	key := filepath.Dir(path) + "\x00" + name.target
 	t := s.targets[key]
 	if t == nil {
-		t = &target{key: key, name: name.target, index: make(map[string]int), groups: make(map[string]int)}
+		t = &target{key: key, name: name.target, index: make(map[string]int32), groups: make(map[string]int)}
 		s.targets[key] = t
 	}
 	return t
@@ -183,7 +211,7 @@ func (s *snapshots) target(path string, name snapshotName) *target {
 // processLabels tell the processes apart whose counters one target shows.
 var processLabels = []string{"instance", "pod", "node", "host", "engine", "rank", "dp_rank", "tp_rank", "pp_rank", "pid"}
 
-func (t *target) seriesOf(l metricLine) int {
+func (t *target) seriesOf(l metricLine) int32 {
 	names := make([]string, 0, len(l.labels))
 	for k, v := range l.labels {
 		names = append(names, k+"\x01"+v)
@@ -203,9 +231,10 @@ func (t *target) seriesOf(l metricLine) int {
 		group = len(t.groups)
 		t.groups[process] = group
 	}
-	t.index[key] = len(t.series)
+	i := int32(len(t.series))
+	t.index[key] = i
 	t.series = append(t.series, metricSeries{name: l.name, labels: l.labels, le: l.le, group: group})
-	return len(t.series) - 1
+	return i
 }
 
 // preset finds the preset whose requests the snapshots count, and others that
@@ -256,7 +285,7 @@ func (s *snapshots) sorted(data *Data) ([]*target, error) {
 		kept := t.shots[:0]
 		for _, shot := range t.shots {
 			if n := len(kept); n > 0 && kept[n-1].at == shot.at {
-				if !slices.Equal(kept[n-1].values, shot.values) {
+				if !kept[n-1].same(&shot) {
 					return nil, &InputError{File: shot.file, Msg: "is of the same time as " + kept[n-1].file + ", with other values",
 						Advice: "are they of two processes? Put the snapshots of each into a folder of its own, or name them after it"}
 				}

@@ -174,8 +174,8 @@ func (c *course) follow(t *target) {
 				c.count(t, a, b, last, fallen, i)
 			}
 		}
-		for _, r := range b.values {
-			last[r.series] = r.value
+		for series, value := range b.readings() {
+			last[series] = value
 		}
 	}
 }
@@ -190,8 +190,8 @@ func (c *course) restarted(t *target, a, b *snapshot, last []float64, fallen []i
 		}
 		return true
 	}
-	for _, r := range b.values {
-		if s := &t.series[r.series]; r.value < last[r.series] && s.counter {
+	for series, value := range b.readings() {
+		if s := &t.series[series]; value < last[series] && s.counter {
 			fallen[s.group] = pair
 			any = true
 		}
@@ -212,13 +212,13 @@ func (c *course) counts(metric string) bool {
 func (c *course) count(t *target, a, b *snapshot, last []float64, fallen []int, pair int) {
 	start, span := c.place(t, a, b), b.at-a.at
 	counted := map[int]bool{} // arms
-	for _, r := range b.values {
-		s := &t.series[r.series]
+	for series, value := range b.readings() {
+		s := &t.series[series]
 		if s.arm == leftOut || len(s.feeds) == 0 {
 			continue
 		}
-		grown := r.value
-		if before := last[r.series]; fallen[s.group] != pair && !math.IsNaN(before) {
+		grown := value
+		if before := last[series]; fallen[s.group] != pair && !math.IsNaN(before) {
 			grown -= before
 		}
 		w := c.drafts[tallyKey{start, s.arm}]
@@ -231,7 +231,7 @@ func (c *course) count(t *target, a, b *snapshot, last []float64, fallen []int, 
 			w.covered[t] += span
 		}
 		for _, l := range s.feeds {
-			w.differences.add(l, s.le, grown, r.value)
+			w.differences.add(l, s.le, grown, value)
 		}
 	}
 }

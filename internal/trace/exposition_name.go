@@ -91,7 +91,7 @@ func calendarIn(name string, m []int) (at int64, from, to int, zone bool) {
 		to = m[2*8]
 	}
 	ns, zone, ok := parseCalendar([]byte(text))
-	if !ok || ns > maxTime || ns < -maxTime {
+	if !ok || !inRange(ns) {
 		return noTime, 0, 0, false
 	}
 	return ns, m[0], to, zone

@@ -1,5 +1,7 @@
 package trace
 
+import "slices"
+
 // Preset says how the metrics of a kind of server give the figures of a window.
 // docs/reference/source.md explains each, and what none of them can tell.
 type Preset struct {
@@ -30,8 +32,8 @@ func (p Preset) Queries() map[string]string {
 }
 
 // Presets lists the presets, those of one kind of server before those that
-// several kinds speak.
-func Presets() []Preset { return presets }
+// several kinds speak. The list is the caller's own.
+func Presets() []Preset { return slices.Clone(presets) }
 
 var presets = []Preset{
 	{Name: "vllm", model: "model_name", figures: vllm()},

@@ -17,12 +17,16 @@ type clock struct {
 	zone    bool // a time without a zone was met, and read as UTC
 }
 
-// maxTime is the start of 2260, and -maxTime in 1680: window arithmetic stays
-// clear of the ends of the int64, with windows of at most maxSpan.
+// Times start at -maxTime, the start of 1680, and end before maxTime, the start
+// of 2260: window arithmetic stays clear of the ends of the int64, with windows
+// of at most maxSpan.
 const (
 	maxTime = 9151488000 * int64(time.Second)
 	maxSpan = 366 * 24 * time.Hour
 )
+
+// inRange reports whether a time is one of the years from 1680 to 2259.
+func inRange(ns int64) bool { return -maxTime <= ns && ns < maxTime }
 
 // instant reads a time. The error says what is wrong with it, for a bad line.
 func (c *clock) instant(s []byte) (int64, error) {
@@ -42,7 +46,7 @@ func (c *clock) instant(s []byte) (int64, error) {
 	switch {
 	case !ok:
 		return 0, &badRow{fmt.Sprintf("%s is not a time", quote(s))}
-	case t > maxTime || t < -maxTime:
+	case !inRange(t):
 		return 0, &badRow{fmt.Sprintf("the time %s is out of range: from 1680 to 2259", quote(s))}
 	}
 	if !zone {
@@ -67,8 +71,8 @@ func (c *clock) epoch(s []byte, n number) (int64, error) {
 		c.unit, c.guessed, unit = guess, true, guess
 	}
 	t, ok := n.floor(9 + unit.exp())
-	if !ok || t > maxTime || t < -maxTime {
-		return 0, &badRow{fmt.Sprintf("the time %s is out of range", quote(s))}
+	if !ok || !inRange(t) {
+		return 0, &badRow{fmt.Sprintf("the time %s is out of range: from 1680 to 2259", quote(s))}
 	}
 	return t, nil
 }
@@ -124,7 +128,7 @@ func parseCalendar(s []byte) (ns int64, zone, ok bool) {
 	switch {
 	case !ok:
 		return 0, false, false
-	case year < 1680:
+	case year < 1679: // 1679 and 2260 may be in range in another zone
 		return math.MinInt64, zone, true
 	case year > 2260:
 		return math.MaxInt64, zone, true

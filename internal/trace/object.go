@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -141,11 +142,11 @@ func member(obj []byte, name string) (value []byte, ok bool) {
 	return value, ok
 }
 
-// jsonCell is a JSON value as a cell.
+// jsonCell is a JSON value as a cell. Blanks around a text say nothing, as in CSV.
 func jsonCell(v []byte) cell {
 	switch v[0] {
 	case '"':
-		return scalarCell(jsonString(v))
+		return scalarCell(bytes.TrimSpace(jsonString(v)))
 	case 'n':
 		return cell{kind: null}
 	case '{', '[':

@@ -27,11 +27,12 @@ type row struct {
 	point bool   // a Prometheus point: one figure of a window, for the time before t
 	twice bool   // a field stood in it more than once
 	named bool   // raw holds an id of its own: the same again is the same request
+	span  bool   // raw is nothing but that id, which no other request has
 }
 
 func (r *row) reset() {
 	clear(r.cells[:])
-	r.raw, r.lines, r.point, r.twice, r.named = nil, 1, false, false, false
+	r.raw, r.lines, r.point, r.twice, r.named, r.span = nil, 1, false, false, false, false
 }
 
 // cell is a value as text. Strings are decoded, everything else is as written.

@@ -112,11 +112,30 @@ func readCall(s otlpSpan, b *bag, r *row) (bool, error) {
 		eachMember(status, func(key, v []byte) { b.put(append([]byte("span.status."), key...), jsonCell(v)) })
 	}
 	eachElement(events, func(v []byte) { readEvent(v, b, r) })
-	if id := slices.Concat(b.text("span.traceId"), b.text("span.spanId")); len(id) >= 48 {
-		r.raw, r.named = bytes.ToLower(id), true
+	if id := spanID(b); id != nil {
+		r.raw, r.named, r.span = id, true, true
 	}
 	return true, callRecord(b, r)
 }
+
+// spanID is what tells a span from all others, nil where it has none. In hex
+// the case does not matter, and zeros are no id; other ids, which no OTLP should
+// have, are taken as they stand.
+func spanID(b *bag) []byte {
+	trace, span := b.text("span.traceId"), b.text("span.spanId")
+	if isZero(trace) || isZero(span) {
+		return nil
+	}
+	id := slices.Concat(trace, []byte{'/'}, span)
+	if isHex(trace) && isHex(span) {
+		return bytes.ToLower(id)
+	}
+	return id
+}
+
+func isZero(id []byte) bool { return len(bytes.Trim(id, "0")) == 0 }
+
+func isHex(id []byte) bool { return len(bytes.Trim(id, "0123456789abcdefABCDEF")) == 0 }
 
 // isCall tells a call of a model from the other steps of an application: tools,
 // agents, embeddings. An agent's span holds its calls, which would count twice.

@@ -57,7 +57,7 @@ func readMoment(text []byte, unit Unit) (int64, bool) {
 	n, fig := parseNumber(text)
 	if fig != finite {
 		ns, _, ok := parseCalendar(text)
-		return ns, ok && ns >= -maxTime && ns <= maxTime
+		return ns, ok && inRange(ns)
 	}
 	if n.mant == 0 {
 		return 0, true
@@ -70,7 +70,7 @@ func readMoment(text []byte, unit Unit) (int64, bool) {
 		unit = guess
 	}
 	ns, ok := n.floor(9 + unit.exp())
-	return ns, ok && ns >= -maxTime && ns <= maxTime
+	return ns, ok && inRange(ns)
 }
 
 // start fills in when the request began.

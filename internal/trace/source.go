@@ -84,7 +84,7 @@ func (s *source) decompress(raw *bufio.Reader) error {
 	}
 	switch {
 	case bytes.HasPrefix(head, []byte{0x1f, 0x8b}):
-		z, err := gzip.NewReader(raw)
+		z, err := newMembers(raw)
 		if err != nil {
 			return s.fail(err)
 		}
@@ -118,8 +118,14 @@ func (s *source) fail(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
+	if errors.Is(err, zstd.ErrMagicMismatch) { // the first frame has its magic number: see isZstd
+		err = &trailingError{kind: "zstd"}
+	}
 	e := &InputError{File: s.name, Err: bare(err)}
+	_, trails := errors.AsType[*trailingError](err)
 	switch {
+	case trails:
+		e.Advice = "unpack what is before them with gzip -dc or zstd -dc; was something appended that is not compressed?"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Msg, e.Err = "cut off: the compressed data ends too early", nil
 	case errors.Is(err, zstd.ErrWindowSizeExceeded):
@@ -131,7 +137,7 @@ func (s *source) fail(err error) error {
 }
 
 func isDamage(err error) bool {
-	for _, d := range []error{gzip.ErrHeader, gzip.ErrChecksum, zstd.ErrCRCMismatch, zstd.ErrMagicMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig} {
+	for _, d := range []error{gzip.ErrHeader, gzip.ErrChecksum, zstd.ErrCRCMismatch, zstd.ErrReservedBlockType, zstd.ErrCompressedSizeTooBig} {
 		if errors.Is(err, d) {
 			return true
 		}

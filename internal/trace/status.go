@@ -1,5 +1,7 @@
 package trace
 
+import "bytes"
+
 // outcome is what a status says of a request.
 type outcome uint8
 
@@ -22,12 +24,12 @@ const (
 // Words are those of [okWords] and its neighbours, in any case and whatever
 // separates them (ServerError, server-error); NaN is nothing. Names of gRPC codes are taken
 // for the HTTP status that google/rpc/code.proto gives beside them. A code may
-// be followed by its reason: "503 Service Unavailable".
+// be followed by its reason: "503 Service Unavailable". Blanks around it say nothing.
 func statusOutcome(text []byte) (o outcome, known bool) {
-	switch {
-	case string(text) == "ok": // most of them, in most logs
+	if string(text) == "ok" { // most of them, in most logs
 		return statusOK, true
-	case isMissing(text):
+	}
+	if text = bytes.TrimSpace(text); isMissing(text) {
 		return statusUnknown, true
 	}
 	head := text

@@ -254,10 +254,6 @@ func (c *counter) streamNotes(f *feed) {
 	f.noteCount(c.zeros, "1 time of a stream is 0: missing, since nothing takes no time", "%d times of streams are 0: missing, since nothing takes no time")
 	f.noteCount(c.shapeless, "1 status is an object or an array: missing; --map status=status.code reads what is in it",
 		"%d statuses are objects or arrays: missing; --map status=status.code reads what is in them")
-	f.noteCount(c.lateFirst, "1 ttft_ms came after its window had been put aside to save memory; that window has no ttft_p99_ms",
-		"%d ttft_ms came after their window had been put aside to save memory; those windows have no ttft_p99_ms")
-	f.noteCount(c.unrankedFirst, "1 window has no ttft_p99_ms: its times did not fit in memory in this order; sort the input by time, or ask for shorter windows",
-		"%d windows have no ttft_p99_ms: their times did not fit in memory in this order; sort the input by time, or ask for shorter windows")
 	if len(c.data.Strange) > 0 {
 		f.note("%s", strangeNote(c.data.Strange))
 	}

@@ -3,6 +3,7 @@ package trace
 import (
 	"context"
 	"io"
+	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -14,6 +15,10 @@ import (
 // are zero, and First and Last of the Data too where no record has one. Under
 // [Options].Distributions, Data.TTFT and Data.ITL are gathered as well.
 //
+// Every row counts, also one that equals another: without a time, nothing tells
+// a request that was logged twice from two. Only a span of OTLP, which has an id
+// of its own, counts once. Each of the Notes begins with the path.
+//
 // It reads what [ReadFiles] reads but for windows, and the files of LLMPerf as
 // they are. Span, InputSpan and MergeArms of opt do not matter; Arms leaves out
 // the rows of other versions. The Data is there with an error as well, for
@@ -21,6 +26,7 @@ import (
 func ReadWhole(ctx context.Context, path string, stdin io.Reader, opt Options) (release.Window, *Data, error) {
 	opt.whole, opt.MergeArms, opt.Span, opt.InputSpan = true, true, 0, 0
 	f := newFeed(opt)
+	defer f.data.nameFile(path)
 	if err := f.readFile(ctx, path, stdin, nil); err != nil {
 		return release.Window{}, f.data, err
 	}
@@ -49,6 +55,15 @@ func (f *feed) timeOf(run *fileRun, r *row) (int64, error) {
 		return noTime, nil
 	}
 	return 0, &badRow{"no " + p.timeColumn()}
+}
+
+// nameFile lets every note say which file it is about.
+func (d *Data) nameFile(path string) {
+	for i, n := range d.Notes {
+		if !strings.HasPrefix(n, path+": ") {
+			d.Notes[i] = path + ": " + n
+		}
+	}
 }
 
 // place gives a window its time and length, which one of all records has not.

@@ -40,10 +40,10 @@ func TestRecordsWithTimesAreJudgedWhole(t *testing.T) {
 2026-05-04T00:00:00Z,b,v2,2
 `
 	w, d, err := readWhole(t, text, Options{})
-	if err != nil || w.Total != 3 || w.P99MS != 3 || !w.T.IsZero() {
+	if err != nil || w.Total != 4 || w.P99MS != 3 || !w.T.IsZero() {
 		t.Fatalf("%v %+v", err, w)
 	}
-	if d.First.Format("02") != "04" || d.Last.Format("02") != "05" || d.Duplicates != 1 || d.OutOfOrder != 0 {
+	if d.First.Format("02") != "04" || d.Last.Format("02") != "05" || d.Duplicates != 0 || d.OutOfOrder != 0 {
 		t.Errorf("%+v", d)
 	}
 	w, d, err = readWhole(t, text, options(t, "latency_ms=latency_ms", "stable=v2"))
