@@ -9,11 +9,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"strconv"
 	"strings"
 	"syscall"
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // App is what a command may use of the world outside: streams, environment
@@ -112,10 +114,11 @@ func (app *App) tell(text string) {
 	fmt.Fprintf(app.Stderr, "canaryctl: %s%s\n", app.about, harmless(text))
 }
 
-// harmless shows what would steer the terminal as U+FFFD.
+// harmless shows what would steer the terminal, or turn the order of what stands
+// beside it, as U+FFFD.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			return unicode.ReplacementChar
 		}
 		return r
@@ -154,6 +157,11 @@ func newRootCmd(app *App) *cobra.Command {
 	root.SetOut(app.Stdout)
 	root.SetErr(app.Stderr)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if bad, ok := errors.AsType[*pflag.InvalidValueError](err); ok {
+			if n, ok := errors.AsType[*strconv.NumError](err); ok {
+				err = fmt.Errorf("--%s %q: %w", bad.GetFlag().Name, bad.GetValue(), n.Err)
+			}
+		}
 		return usage(err, fmt.Sprintf("see %s --help", cmd.CommandPath()))
 	})
 	f := root.PersistentFlags()

@@ -63,17 +63,19 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	if len(o.Logs) == 0 {
 		return usage(errors.New("no log"), "name files, or - for standard input")
 	}
+	if slices.Contains(o.Logs, "") {
+		return usage(errNameless, "name files, or - for standard input")
+	}
+	if err := trace.SameFile(o.Logs); err != nil {
+		return inputError("", err)
+	}
 	names, err := diagnose.ParseNames(o.Map)
 	if e, ok := errors.AsType[*diagnose.NameError](err); ok {
 		return usage(fmt.Errorf("--map %w", e), e.Hint())
 	}
 	log := attemptLog{names: names, tally: diagnose.NewTally()}
 	meter := o.app.meter(o.Logs)
-	for i, path := range o.Logs {
-		if slices.Contains(o.Logs[:i], path) {
-			err = &trace.InputError{File: path, Msg: "is named twice"}
-			break
-		}
+	for _, path := range o.Logs {
 		log.file = path
 		log.tally.NextFile()
 		if err = trace.EachLine(ctx, path, o.app.Stdin, meter.add, log.line); err != nil {
@@ -148,7 +150,10 @@ func (o *diagnoseOptions) usable(l *attemptLog) error {
 	case limit.Compare(l.bad, l.rows) > 0:
 		return &trace.BadLinesError{Bad: l.bad, Rows: l.rows, Limit: sharePercent(limit), Lines: l.badLines}
 	case d.Attempts == 0:
-		keys := strings.Join(l.keys[:min(len(l.keys), 12)], ", ")
+		keys := "no key at all"
+		if len(l.keys) > 0 {
+			keys = oneLine(strings.Join(l.keys[:min(len(l.keys), 12)], ", "))
+		}
 		return &trace.InputError{File: strings.Join(o.Logs, ", "), Msg: "no line says how an attempt ended: neither status, error_code nor an OPEN breaker_state; the first has " + keys,
 			Advice: "say where they are: --map status=KEY,error_code=KEY"}
 	}

@@ -180,8 +180,12 @@ func (x inScene) verify(ctx context.Context, format string) error {
 			return err
 		}
 	} else if bad == nil {
-		fmt.Fprintf(app.Stdout, "%d lines are as they were written; %d decisions and %d commands follow from their evidence; head %s\n", //nolint:errcheck // told by the exit code
-			v.Lines, v.Decisions, v.Commands, journal.Brief(v.Head))
+		scene := ""
+		if x.later != nil { // there are others
+			scene = "scene " + x.cfg.Scene + ": "
+		}
+		fmt.Fprintf(app.Stdout, "%s%d lines are as they were written; %d decisions and %d commands follow from their evidence; head %s\n", //nolint:errcheck // told by the exit code
+			scene, v.Lines, v.Decisions, v.Commands, journal.Brief(v.Head))
 	}
 	if bad != nil {
 		return &Error{Code: ExitFailed, Err: bad, Hint: fmt.Sprintf("the %d lines before it are as they were written", v.Lines)}

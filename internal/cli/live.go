@@ -67,7 +67,8 @@ func (app *App) live(command string, n needs) (*live, error) {
 func (app *App) liveConfigs(command string) ([]*config.Config, error) {
 	stayWithoutReader() // not to be ended between a write and its read-back
 	if command == rollbackCommand {
-		return app.rollbackConfigs()
+		all, _, err := app.rollbackConfigs()
+		return all, err
 	}
 	return app.loadScenes()
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -11,37 +12,49 @@ import (
 )
 
 // rollbackConfigs lists the configurations that a rollback goes by: those of
-// the file of -c, or, where that cannot be used, what the journals of the only
-// service below the default state directory say that its releases run under. A
-// mistake in an unrelated line must not keep a bad canary up.
-func (app *App) rollbackConfigs() ([]*config.Config, error) {
+// the file of -c, with what it has left behind, or, where it cannot be used,
+// what the journals of the only service below the default state directory say
+// that its releases run under. A mistake in an unrelated line must not keep a
+// bad canary up, nor one scene whose journal says nothing the others.
+func (app *App) rollbackConfigs() ([]*config.Config, unreadable, error) {
 	cfg, err := app.loadConfigFile(app.global.Config)
 	if err == nil {
-		all, sceneErr := app.scenesOf(cfg)
-		if sceneErr != nil {
-			return nil, sceneErr
-		}
-		return all, nil
+		return app.withLeftovers(cfg)
 	}
 	if _, statErr := os.Stat(app.global.Config); statErr != nil {
-		return nil, err // a file that is not there may be another release's
+		return nil, nil, err // a file that is not there may be another release's
 	}
-	paths := app.journals()
+	bad := unreadable{}
 	var all []*config.Config
-	for _, path := range paths {
-		cfg, journalErr := journaledConfig(path)
-		if journalErr != nil {
-			return nil, err
+	for _, path := range app.journals() {
+		cfg := bad.journaled(path)
+		if bad[cfg] == nil {
+			app.warn("%s cannot be used; rolling back by the configuration that %s holds", app.global.Config, path)
 		}
 		all = append(all, cfg)
 	}
-	if len(all) == 0 {
-		return nil, err
+	if len(all) == len(bad) {
+		return nil, nil, err
 	}
-	for _, path := range paths {
-		app.warn("%s cannot be used; rolling back by the configuration that %s holds", app.global.Config, path)
+	return all, bad, nil
+}
+
+// unreadable are releases of which nobody knows where their weight is written,
+// and why.
+type unreadable map[*config.Config]error
+
+// journaled is the newest configuration in a journal. Where there is none a
+// stand-in that has the scene's name alone is unreadable.
+func (u unreadable) journaled(path string) *config.Config {
+	cfg, err := journaledConfig(path)
+	if err != nil {
+		cfg = &config.Config{Scene: filepath.Base(filepath.Dir(path))}
+		u[cfg] = &Error{
+			Code: ExitIncomplete, Err: fmt.Errorf("%s: %w", path, err),
+			Hint: "set its weight to 0 where the gateway takes it from, or give canaryctl rollback a canary.yaml that has it",
+		}
 	}
-	return all, nil
+	return cfg
 }
 
 // journals lists the journals below the default state directory, of one scene

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/driver"
 	"github.com/canaryctl/canaryctl/internal/metrics"
 	"github.com/canaryctl/canaryctl/internal/state"
@@ -121,21 +122,34 @@ func (app *App) runnings(format string) (rs []*running, release func(), err erro
 		if len(cfgs) > 1 {
 			its = app.in(cfg.Scene, stdout, stderr)
 		}
-		l, err := its.liveOf("run", cfg, needs{source: true, all: true})
-		if err != nil {
-			return nil, release, err
+		r, let, err := its.running(cfg, format, width)
+		if err != nil && len(cfgs) > 1 {
+			its.report(err) // which names the scene
+			err = silent(codeOf(err))
 		}
-		if err := l.somethingNew(); err != nil {
-			return nil, release, err
-		}
-		let, err := l.alone()
 		if err != nil {
 			return nil, release, err
 		}
 		held = append(held, let)
-		rs = append(rs, &running{l: l, format: format, width: width, exporter: metrics.NewExporter(3*max(l.source.Span(), time.Minute), time.Now)})
+		rs = append(rs, r)
 	}
 	return rs, release, nil
+}
+
+// running wires the loop of one release, which nobody else runs until release.
+func (app *App) running(cfg *config.Config, format string, width int) (r *running, release func() error, err error) {
+	l, err := app.liveOf("run", cfg, needs{source: true, all: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := l.somethingNew(); err != nil {
+		return nil, nil, err
+	}
+	if release, err = l.alone(); err != nil {
+		return nil, nil, err
+	}
+	exporter := metrics.NewExporter(3*max(l.source.Span(), time.Minute), time.Now)
+	return &running{l: l, format: format, width: width, exporter: exporter}, release, nil
 }
 
 // alone makes sure that no other process runs the release's loop.

@@ -28,6 +28,9 @@ func (app *App) runScenes(ctx context.Context, rs []*running, o runOptions) erro
 		all.Go(func() {
 			res, err := r.begun(ctx, o)
 			results[i] = res
+			if err == nil {
+				r.exporter.End() // one that failed goes stale
+			}
 			if end.err = r.closed(res, err); end.err != nil && !errors.Is(end.err, context.Canceled) {
 				r.l.app.report(end.err)
 			}

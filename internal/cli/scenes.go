@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -60,17 +61,23 @@ func (app *App) scenesOf(cfg *config.Config) ([]*config.Config, error) {
 	if cfg.Scene != "" {
 		names = []string{cfg.Scene}
 	}
+	return []*config.Config{cfg}, noScene(app.global.Config, app.scene, names)
+}
+
+// noScene is the error of a name that is none of the scenes of a file.
+func noScene(file, scene string, names []string) error {
 	hint := "it has no scenes: leave --scene out"
 	if len(names) > 0 {
 		hint = "it has " + strings.Join(names, ", ")
 	}
-	if near := diag.Nearest(app.scene, names); near != "" {
+	if near := diag.Nearest(scene, names); near != "" {
 		hint = fmt.Sprintf("did you mean %s?", near)
 	}
-	return []*config.Config{cfg}, usage(fmt.Errorf("%s has no scene %q", app.global.Config, app.scene), hint)
+	return usage(fmt.Errorf("%s has no scene %q", file, scene), hint)
 }
 
 // loadScenes reads the configuration file and lists what the command acts on.
+// It says what releases the file has left behind.
 func (app *App) loadScenes() ([]*config.Config, error) {
 	cfg, err := app.loadConfigFile(app.global.Config)
 	if err != nil {
@@ -79,6 +86,9 @@ func (app *App) loadScenes() ([]*config.Config, error) {
 	all, err := app.scenesOf(cfg)
 	if err != nil {
 		return nil, err
+	}
+	if app.scene == "" {
+		app.warnOfLeftovers(cfg)
 	}
 	return all, nil
 }
@@ -132,8 +142,8 @@ func (app *App) eachScene(cfgs []*config.Config, do func(x inScene) error) error
 	var all sync.WaitGroup
 	for i, cfg := range cfgs {
 		end := &ends[i]
-		end.name = cfg.Scene
-		x := inScene{app: app.in(cfg.Scene, &end.out, stderr), cfg: cfg}
+		end.name = cmp.Or(cfg.Scene, cfg.TargetService) // the whole service's may be left over
+		x := inScene{app: app.in(end.name, &end.out, stderr), cfg: cfg}
 		x.later = func(code ExitCode, do func()) { end.later, end.code = append(end.later, do), code }
 		all.Go(func() { end.err = do(x) })
 	}
@@ -200,15 +210,17 @@ func (app *App) concluded(ends []sceneEnd) error {
 }
 
 // tellInOrder does what was kept, the worst last: of outputs with one name a CI
-// keeps the last.
+// keeps the last. Of several that are as bad that is the first, as in
+// [worstOf].
 func tellInOrder(ends []sceneEnd) {
-	for _, code := range slices.Backward(severity) {
-		for i := range ends {
-			for _, do := range ends[i].later {
-				if ends[i].code == code {
-					do()
-				}
-			}
+	var order []*sceneEnd
+	for i := range slices.Backward(ends) {
+		order = append(order, &ends[i])
+	}
+	slices.SortStableFunc(order, func(a, b *sceneEnd) int { return rank(b.code) - rank(a.code) })
+	for _, e := range order {
+		for _, do := range e.later {
+			do()
 		}
 	}
 }

@@ -6,12 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/shadow"
+	"github.com/canaryctl/canaryctl/internal/trace"
 )
 
 // compareOptions are the flags of shadow compare.
@@ -62,6 +65,9 @@ EXIT STATUS
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.Files = args
 			o.wantConfig, o.wantRecords = cmd.Flags().Changed("config"), cmd.Flags().Changed("records-out")
+			if err := o.useless(cmd.Flags().Changed); err != nil {
+				return err
+			}
 			return runShadowCompare(cmd.Context(), o)
 		},
 	}
@@ -75,6 +81,37 @@ EXIT STATUS
 	o.app.registerScene(f) // of the configuration of -c
 	o.Read.register(f)
 	return cmd
+}
+
+// useless refuses flags and arguments that would have no effect.
+func (o *compareOptions) useless(given func(flag string) bool) error {
+	if o.Print != "" {
+		for _, name := range [...]string{"contract", "records", "records-out", "output"} {
+			if given(name) {
+				return usage(fmt.Errorf("--print-contract prints a contract and ends: --%s has no effect", name), "leave it out")
+			}
+		}
+		if len(o.Files) > 0 {
+			return usage(fmt.Errorf("--print-contract prints a contract and ends: %s is not read", o.Files[0]), "leave it out")
+		}
+		return nil
+	}
+	if len(o.Records) > 0 {
+		for flag, hint := range map[string]string{
+			"arm": "each set is judged as a whole: give each version a file of its own", "input-span": "records have no windows", "sum-duplicates": "records have no windows",
+		} {
+			if given(flag) {
+				return usage(fmt.Errorf("--%s has no effect with --records", flag), hint)
+			}
+		}
+		return nil
+	}
+	for _, name := range [...]string{"map", "arm", "input-span", "epoch", "null-status-ok", "sum-duplicates", "scene", "slower"} {
+		if given(name) {
+			return usage(fmt.Errorf("--%s is about records, and these are pairs", name), "--records stable=FILE canary=FILE takes records")
+		}
+	}
+	return nil
 }
 
 // ratioFlag is a ratio above 1, exact as written.
@@ -115,7 +152,7 @@ func runShadowCompare(ctx context.Context, o *compareOptions) error {
 	if len(o.Files) == 0 {
 		return usage(errors.New("no input"), "name files of pairs, or - for standard input")
 	}
-	run := &compareRun{app: o.app, contracts: map[string]*shadow.Contract{}}
+	run := &compareRun{app: o.app, contracts: map[string]*shadow.Contract{}, fields: map[string][]int64{}}
 	if err := run.load(o.Contracts); err != nil {
 		return err
 	}
@@ -157,6 +194,10 @@ type compareRun struct {
 	records   *asideFile // nil: none are written
 	sum       compareSummary
 	timeless  int64 // pairs without ts, which are in no record
+
+	times   trace.Moments // of the file timesOf
+	timesOf string
+	fields  map[string][]int64 // by contract, the pairs in which each field stands
 }
 
 // load reads the contracts that the command line names.
@@ -229,6 +270,7 @@ func (r *compareRun) judge(ctx context.Context, o *compareOptions) error {
 		return err
 	}
 	r.sum.finish(in, r.names())
+	r.unseen()
 	if r.records != nil {
 		if r.timeless > 0 {
 			r.app.warn("%d of %d pairs carry no ts and are in no record", r.timeless, r.sum.Pairs)
@@ -269,9 +311,16 @@ func (r *compareRun) pair(p *pair) error {
 	if err != nil {
 		return err
 	}
-	r.sum.add(&v)
+	var at time.Time
 	if r.records != nil {
-		if err := r.record(p, &v); err != nil {
+		if at, err = r.time(p); err != nil {
+			return err
+		}
+	}
+	r.sum.add(&v)
+	r.see(c, &v)
+	if r.records != nil {
+		if err := r.record(p, at, &v); err != nil {
 			return &stopError{err}
 		}
 	}
@@ -283,7 +332,7 @@ func (r *compareRun) pair(p *pair) error {
 
 // compareRecord is a record of the canary (DESIGN section 5).
 type compareRecord struct {
-	TS           json.RawMessage `json:"ts"`
+	TS           string          `json:"ts"`
 	Arm          release.Arm     `json:"arm"`
 	Scene        json.RawMessage `json:"scene,omitempty"`
 	User         json.RawMessage `json:"user_id,omitempty"`
@@ -292,20 +341,65 @@ type compareRecord struct {
 	Violation    bool            `json:"violation"`
 }
 
+// time reads when the request of a pair came, zero if the pair does not say. The
+// error makes the line a bad one: records must be readable by what reads them.
+func (r *compareRun) time(p *pair) (time.Time, error) {
+	text, err := scalarText(map[string]json.RawMessage{"ts": p.record.ts}, "ts")
+	if err != nil || text == "" {
+		return time.Time{}, err
+	}
+	if r.timesOf != p.file {
+		r.timesOf, r.times = p.file, trace.Moments{}
+	}
+	at, err := r.times.Read(text)
+	if err != nil {
+		return at, errors.New("ts is no time that records can carry: RFC 3339 or a number of one unit throughout, from 1680 to 2259")
+	}
+	return at, nil
+}
+
 // record writes a pair as a record: fatal is a violation.
-func (r *compareRun) record(p *pair, v *shadow.Verdict) error {
-	if len(p.record.ts) == 0 || string(p.record.ts) == "null" {
+func (r *compareRun) record(p *pair, at time.Time, v *shadow.Verdict) error {
+	if at.IsZero() {
 		r.timeless++
 		return nil
 	}
 	out := compareRecord{
-		TS: p.record.ts, Arm: release.Canary, Scene: p.record.scene, User: p.record.user, Conversation: p.record.conversation,
+		TS: at.Format(time.RFC3339Nano), Arm: release.Canary, Scene: p.record.scene, User: p.record.user, Conversation: p.record.conversation,
 		Violation: v.Grade == shadow.Fatal,
 	}
 	if p.canary.timed && !p.canary.failed {
 		out.LatencyMS = &p.canary.latencyMS
 	}
 	return encodeLine(r.records, out)
+}
+
+// see counts which fields of a contract the answers have.
+func (r *compareRun) see(c *shadow.Contract, v *shadow.Verdict) {
+	if v.Seen == nil {
+		return
+	}
+	of := r.fields[c.Name]
+	if of == nil {
+		of = make([]int64, len(c.Fields))
+		r.fields[c.Name] = of
+	}
+	for i, there := range v.Seen {
+		if there {
+			of[i]++
+		}
+	}
+}
+
+// unseen warns of fields that no answer has: a slip in a name checks nothing.
+func (r *compareRun) unseen() {
+	for _, name := range r.names() {
+		for i, n := range r.fields[name] {
+			if n == 0 {
+				r.app.warn("contract %s: no answer of any pair has the field %s: it checks nothing", name, strings.Join(r.contracts[name].Fields[i].Path, "."))
+			}
+		}
+	}
 }
 
 // exit turns the verdicts into the exit code.

@@ -9,6 +9,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/shadow"
@@ -179,7 +180,7 @@ func (t *pairText) finish(s *compareSummary) error {
 		if id == "" {
 			id = fmt.Sprintf("%s:%d", p.File, p.Line)
 		}
-		fmt.Fprintf(out, "%-7s  %s  %s: %s\n", p.Verdict, harmless(id), p.Level, harmless(p.why()))
+		fmt.Fprintf(out, "%-7s  %s  %s: %s\n", p.Verdict, oneLine(id), p.Level, harmless(p.why()))
 	}
 	for g, n := range t.of {
 		if more := n - shownPairs[g]; more > 0 {
@@ -195,6 +196,25 @@ func (t *pairText) finish(s *compareSummary) error {
 	}
 	fmt.Fprintln(out)
 	return out.Flush()
+}
+
+// oneLine shows a name of the input in a line of text: no more than 120
+// characters, and none that would end the line or turn what follows it.
+func oneLine(name string) string {
+	const most = 120
+	n := 0
+	for i := range name {
+		if n++; n > most {
+			name = name[:i] + "..."
+			break
+		}
+	}
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, name)
 }
 
 // pairLines prints one JSON object a pair, as they come.
@@ -227,8 +247,9 @@ type pairDocument struct {
 func newPairDocument(w io.Writer) (*pairDocument, error) {
 	f, err := os.CreateTemp("", "canaryctl-pairs-*")
 	if err != nil {
-		return nil, err
+		return nil, &Error{Code: ExitFailed, Err: fmt.Errorf("the pairs wait in a file of their own until all are judged: %w", err), Hint: "TMPDIR names the directory; -o jsonl needs none"}
 	}
+	_ = os.Remove(f.Name()) // open it stays; where that cannot be, drop removes it
 	return &pairDocument{w: w, spool: f, buf: bufio.NewWriter(f)}, nil
 }
 

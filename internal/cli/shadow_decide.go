@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -41,7 +42,7 @@ func newShadowDecideCmd(app *App) *cobra.Command {
 		Long: `Read pairs of chat completions, one JSON object a line with stable and canary, and say for each canary against each
 stable what its last pairs ask for; "-" is standard input.
 
-  observe        fewer pairs than --least, or nothing of a kind was seen
+  observe        fewer pairs than --least, or fewer of a kind than that: latencies, pairs whose tools are known
   roll_back      stable parses more often than the canary by more than --parse-gap,
                  or the chains of tools differ in more than --tool-mismatch of the pairs in which both parse
   throttle       the canary's p95 latency is above --p95-ms: copy at most --throttle-to of the requests
@@ -84,7 +85,7 @@ func (p *policyFlags) register(cmd *cobra.Command) {
 	f.Float64Var(&p.P95MS, "p95-ms", d.P95MS, "throttle above so many `milliseconds`")
 	f.Float64Var(&p.TimeoutMS, "timeout-ms", d.TimeoutMS, "a canary's answer failed after so many `milliseconds`; 0 for no limit")
 	f.Var(&p.ThrottleTo, "throttle-to", "`share` of the requests that are copied at most while throttled")
-	f.StringSliceVar(&p.Changes, "changes", []string{"model"}, "what the canary is meant to differ in: model, prompt_version, tools_version, `temperature`")
+	f.StringSliceVar(&p.Changes, "changes", []string{"model"}, "the `parts` in which the canary is meant to differ: model, prompt_version, tools_version, temperature")
 }
 
 // policy makes the policy, or says which flag is of no use.
@@ -124,30 +125,74 @@ func runShadowDecide(ctx context.Context, o *decideOptions) error {
 	if err != nil {
 		return err
 	}
-	windows := shadow.NewWindows(policy)
+	o.warn(o.app)
+	run := &decideRun{policy: policy, windows: shadow.NewWindows(policy), differ: map[shadow.Part]int64{}}
 	in := &pairReader{app: o.app, maxBad: release.Ratio(o.MaxBad)}
-	var nameless int64
-	err = in.read(ctx, o.Files, func(p *pair) error {
-		stable, canary := p.versions()
-		if stable.IsZero() && p.stable.fingerprint == "" {
-			nameless++
-		}
-		sp := shadow.Pair{Stable: p.stable.answer(), Canary: p.canary.answer()}
-		sp.Align(stable, canary, policy.Changes)
-		p.fingerprints(&sp)
-		windows.Add(sp)
-		return nil
-	})
-	if err != nil {
+	if err := in.read(ctx, o.Files, run.pair); err != nil {
 		return err
 	}
 	if err := in.finish(); err != nil {
 		return err
 	}
-	if nameless > 0 {
-		o.app.warn("%d of %d pairs say nothing of their version: they count as one", nameless, in.rows-in.bad)
+	d := newDecision(run.windows, in, policy)
+	run.warn(o.app, d)
+	return o.write(format, d)
+}
+
+// warn says which flags cannot have the effect that they are for.
+func (p *policyFlags) warn(app *App) {
+	if p.TimeoutMS > 0 && p.TimeoutMS <= p.P95MS {
+		app.warn("--timeout-ms %g is not above --p95-ms %g: what is slow has failed already, and throttle can never be said", p.TimeoutMS, p.P95MS)
 	}
-	return o.write(format, newDecision(windows, in, policy))
+}
+
+// decideRun is one run over pairs.
+type decideRun struct {
+	policy   shadow.Policy
+	windows  *shadow.Windows
+	nameless int64                 // pairs that say nothing of their version
+	differ   map[shadow.Part]int64 // pairs that are not aligned, by what differs; 0: fingerprints alone
+}
+
+func (r *decideRun) pair(p *pair) error {
+	stable, canary := p.versions()
+	if stable.IsZero() && p.stable.fingerprint == "" && p.fingerprint == "" {
+		r.nameless++
+	}
+	sp := shadow.Pair{Stable: p.stable.answer(), Canary: p.canary.answer()}
+	sp.Align(stable, canary, r.policy.Changes)
+	p.fingerprints(&sp)
+	if sp.Unaligned {
+		r.differ[stable.Differs(canary)&^r.policy.Changes]++
+	}
+	r.windows.Add(sp)
+	return nil
+}
+
+// warn says what the decision rests on that the user may not expect.
+func (r *decideRun) warn(app *App, d *decision) {
+	if r.nameless > 0 {
+		app.warn("%d of %d pairs say nothing of their version: they count as one", r.nameless, d.Pairs)
+	}
+	for _, parts := range slices.Sorted(maps.Keys(r.differ)) {
+		if parts == 0 {
+			app.warn("%d of %d pairs are not aligned: their fingerprints differ, and the parts that would say in what are not there", r.differ[parts], d.Pairs)
+			continue
+		}
+		app.warn("%d of %d pairs are not aligned: they differ in %s; if that is the change, say --changes %s", r.differ[parts], d.Pairs,
+			strings.Join(parts.Names(), " and "), strings.Join((parts|r.policy.Changes).Names(), ","))
+	}
+	if r.nameless < d.Pairs {
+		for i := range d.Fingerprints {
+			if s := &d.Fingerprints[i]; s.Fingerprint == s.Against {
+				app.warn("%s stands on both sides: the canary is held against itself, or against a stable that nothing tells from it", oneLine(s.Fingerprint))
+				break
+			}
+		}
+	}
+	if d.Dropped > 0 {
+		app.warn("%d fingerprints were given up for want of room: of those a roll-back is kept, and nothing else", d.Dropped)
+	}
 }
 
 // versions returns what is known of both sides: their own parts over those of
@@ -222,7 +267,7 @@ type policyJSON struct {
 
 func newDecision(w *shadow.Windows, in *pairReader, p shadow.Policy) *decision {
 	d := &decision{
-		Schema: 1, Action: shadow.Observe, Pairs: in.rows - in.bad, Unaligned: w.Unaligned(), Fingerprints: w.Standings(), Dropped: w.Dropped(),
+		Schema: 1, Action: shadow.Observe, Pairs: in.pairs(), Unaligned: w.Unaligned(), Fingerprints: w.Standings(), Dropped: w.Dropped(),
 		Bad: in.bad, BadLines: append([]trace.BadLine{}, in.badLines...),
 		Policy: policyJSON{p.Window, p.Least, p.ParseGap.Float64(), p.ToolMismatch.Float64(), p.P95MS, p.TimeoutMS, p.ThrottleTo.Float64()},
 	}
@@ -256,7 +301,7 @@ func (o *decideOptions) text(d *decision) error {
 	out := bufio.NewWriter(o.app.Stdout)
 	for i := range d.Fingerprints {
 		s := &d.Fingerprints[i]
-		fmt.Fprintf(out, "%s  %s against %s: %s\n", s.Action, harmless(s.Fingerprint), harmless(s.Against), s.Reason)
+		fmt.Fprintf(out, "%s  %s against %s: %s\n", s.Action, oneLine(s.Fingerprint), oneLine(s.Against), s.Reason)
 		if s.Action == shadow.Throttle {
 			fmt.Fprintf(out, "  copy at most %s of the requests\n", sharePercent(release.Ratio(o.ThrottleTo)))
 		}
@@ -264,6 +309,9 @@ func (o *decideOptions) text(d *decision) error {
 		for _, c := range s.Checks {
 			fmt.Fprintf(out, "  %-14s %-13s %s, limit %s, of %d\n", c.Name, c.Verdict, checkFigure(&c, c.Value), checkFigure(&c, &c.Limit), c.Samples)
 		}
+	}
+	if len(d.Fingerprints) == 0 {
+		fmt.Fprintf(out, "%s  no pair could be compared\n", d.Action)
 	}
 	fmt.Fprintf(out, "%s, %d not aligned, %s\n", counted(int(d.Pairs), "pair"), d.Unaligned, counted(len(d.Fingerprints), "fingerprint"))
 	return out.Flush()
@@ -275,7 +323,11 @@ func checkFigure(c *shadow.Check, v *float64) string {
 		return "-"
 	}
 	if strings.HasPrefix(c.Name, "p95") {
-		return strconv.FormatFloat(*v, 'f', -1, 64) + " ms"
+		return fixed(*v, -1) + " ms"
 	}
-	return strconv.FormatFloat(100**v, 'f', 2, 64) + " %"
+	places := 2
+	for c.Value != nil && *c.Value != c.Limit && places < 12 && fixed(100**c.Value, places) == fixed(100*c.Limit, places) {
+		places++
+	}
+	return fixed(100**v, places) + " %"
 }

@@ -182,6 +182,7 @@ func (o *shadowProxyOptions) options(cfg *config.Config) (opt proxy.Options, err
 	if err != nil {
 		return opt, err
 	}
+	o.warn(o.app)
 	if policy.TimeoutMS < 1 || policy.TimeoutMS > maxCopyMS {
 		return opt, usage(fmt.Errorf("--timeout-ms %g: a copy takes from 1 ms to %d ms", policy.TimeoutMS, maxCopyMS), "a copy that hangs holds its place until then")
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -53,6 +55,9 @@ func runCompareRecords(ctx context.Context, o *compareOptions) error {
 	limits, slowMS, err := o.setLimits()
 	if err != nil {
 		return err
+	}
+	if sameFile(files[release.Stable], files[release.Canary]) {
+		o.app.warn("both sets are one file: this holds a version against itself")
 	}
 	r := setsReport{Schema: 1, Trips: []release.Signal{}}
 	stable, err := o.readSet(ctx, files[release.Stable], slowMS, &r.Stable)
@@ -112,6 +117,16 @@ func (o *compareOptions) recordFiles() (map[release.Arm]string, error) {
 	return files, nil
 }
 
+// sameFile reports whether two names are of one file.
+func sameFile(a, b string) bool {
+	one, err := os.Stat(a)
+	if err != nil {
+		return false
+	}
+	other, err := os.Stat(b)
+	return err == nil && os.SameFile(one, other)
+}
+
 // setLimits returns the limits of the configuration that -c names, or else the
 // defaults, and the time to first token from which on a stream is slow.
 func (o *compareOptions) setLimits() (*shadow.SetLimits, float64, error) {
@@ -150,10 +165,15 @@ func (o *compareOptions) readSet(ctx context.Context, file string, slowMS float6
 	if err != nil {
 		return nil, err
 	}
-	opt.Distributions, opt.TTFTLimitMS = true, slowMS
+	opt.Distributions, opt.TTFTLimitMS, opt.Scene = true, slowMS, o.app.scene
 	w, data, err := trace.ReadWhole(ctx, file, o.app.Stdin, opt)
 	if err != nil && ctx.Err() != nil {
 		return nil, err
+	}
+	for i, n := range data.Notes {
+		if file = harmless(file); !strings.HasPrefix(n, file+":") {
+			data.Notes[i] = file + ": " + n // of which of the two sets
+		}
 	}
 	o.app.sayInput(data)
 	if err != nil {
@@ -209,21 +229,45 @@ func setFigure(k *shadow.SetCheck, v *float64) string {
 	case v == nil:
 		return "-"
 	case k.Figure == "share":
-		return strconv.FormatFloat(100**v, 'f', 2, 64) + " %"
+		return digits(k, *v, 100, 2) + " %"
 	case k.Figure == "count":
 		return strconv.FormatFloat(*v, 'f', 0, 64)
 	case k.Figure == "mean_usd":
 		return strconv.FormatFloat(*v, 'g', 4, 64)
 	}
-	return strconv.FormatFloat(*v, 'f', 1, 64) + " ms"
+	return digits(k, *v, 1, 1) + " ms"
+}
+
+// digits writes a figure of a check with so many digits behind the point, or
+// with as many as it takes to tell its value and its limit apart.
+func digits(k *shadow.SetCheck, v, unit float64, places int) string {
+	apart := k.Value != nil && k.Limit != nil && *k.Value != *k.Limit
+	for apart && places < 12 && fixed(unit**k.Value, places) == fixed(unit**k.Limit, places) {
+		places++
+	}
+	return fixed(unit*v, places)
+}
+
+// fixed writes a number in full, and one of more digits than a line holds with
+// its exponent.
+func fixed(v float64, places int) string {
+	if math.Abs(v) >= 1e12 {
+		return strconv.FormatFloat(v, 'g', 6, 64)
+	}
+	return strconv.FormatFloat(v, 'f', places, 64)
 }
 
 // setNote says what the figures do not.
 func setNote(k *shadow.SetCheck) (note string) {
 	if k.AtLeast != nil {
-		note += fmt.Sprintf("  %.2f times stable's, at least %.2f", *k.Value / *k.Baseline, *k.AtLeast)
+		note += fmt.Sprintf("  %s times stable's, at least %s", fixed(*k.Value / *k.Baseline, 2), fixed(*k.AtLeast, 2))
 	}
-	if k.Figure == "share" && k.Verdict == release.Pass && *k.Value > *k.Limit && k.Signal.Streaming() {
+	switch {
+	case k.OutOfReach && k.Verdict == release.NoData:
+		note += "  worse than stable, and the limit is out of reach: it cannot trip"
+	case k.OutOfReach && k.Verdict == release.Pass:
+		note += "  no worse than stable; the limit is out of reach"
+	case k.Figure == "share" && k.Verdict == release.Pass && k.Limit != nil && *k.Value > *k.Limit && k.Signal.Streaming():
 		note += "  too few to trip"
 	}
 	if k.Needed > 0 {

@@ -84,12 +84,17 @@ func TestSidesOfAPair(t *testing.T) {
 	}{
 		{"a status that is not ok", `{"status":503,"latency_ms":9}`, shadow.Answer{Failed: true, LatencyMS: 9, Timed: true}},
 		{"a word that is not ok", `{"status":"timeout","latency_ms":1}`, shadow.Answer{Failed: true, LatencyMS: 1, Timed: true}},
-		{"ok in capitals", `{"status":"OK","parsed":true}`, shadow.Answer{Parsed: true}},
-		{"success", `{"status":"success","parsed":true}`, shadow.Answer{Parsed: true}},
+		{"ok in capitals", `{"status":"OK","parsed":true,"tools":[]}`, shadow.Answer{Parsed: true, Tools: []string{}}},
+		{"success", `{"status":"success","parsed":true}`, shadow.Answer{Parsed: true, ToolsUnknown: true}},
 		{"ok without an answer is a slip", `{"status":"ok","latency_ms":1}`, shadow.Answer{}},
 		{"an error", `{"error":"reset","parsed":false}`, shadow.Answer{Failed: true}},
-		{"no error", `{"error":null,"parsed":true}`, shadow.Answer{Parsed: true}},
+		{"no error", `{"error":null,"parsed":true,"tools":null}`, shadow.Answer{Parsed: true, ToolsUnknown: true}},
 		{"a body of an answer that failed is not read", `{"failed":true,"body":{"choices":[{"message":{"content":"{}"}}]}}`, shadow.Answer{Failed: true}},
+		{"a redirect is ok, as in records", `{"status":302,"parsed":true,"tools":["a"]}`, shadow.Answer{Parsed: true, Tools: []string{"a"}}},
+		{"0 is ok, as in records", `{"status":0,"parsed":true,"tools":["a"]}`, shadow.Answer{Parsed: true, Tools: []string{"a"}}},
+		{"completed is ok, as in records", `{"status":"completed","parsed":true,"tools":["a"]}`, shadow.Answer{Parsed: true, Tools: []string{"a"}}},
+		{"more is known of the call", `{"body":{"choices":[{"message":{"content":"{}"}}]},"latency_ms":5,"ttft_ms":4,"region":"eu"}`, shadow.Answer{Parsed: true, LatencyMS: 5, Timed: true}},
+		{"content with a key twice is no JSON", `{"choices":[{"message":{"content":"{\"a\":1,\"a\":2}"}}]}`, shadow.Answer{}},
 		{"null", `null`, shadow.Answer{Failed: true}},
 		{"a body that is null", `{"body":null,"latency_ms":1}`, shadow.Answer{Failed: true, LatencyMS: 1, Timed: true}},
 		{"an answer whose fields are called like ours is the answer", `{"status":"paid","total":3}`, shadow.Answer{Failed: true}},
@@ -106,5 +111,32 @@ func TestSidesOfAPair(t *testing.T) {
 				t.Error(diff)
 			}
 		})
+	}
+}
+
+// A key that stands twice is read differently by different readers: whatever
+// the line says by it, nobody knows what the other reader saw.
+func TestAKeyThatStandsTwiceMakesALineBad(t *testing.T) {
+	for _, line := range []string{
+		`{"stable":{"a":1},"canary":{"a":"13800138000"},"canary":{"a":1}}`,
+		`{"stable":{"a":1},"stable":{"a":1},"canary":{"a":1}}`,
+		`{"stable":{"a":1},"canary":{"body":{"a":"13800138000"},"body":{"a":1}}}`,
+		`{"stable":{"parsed":true,"parsed":false},"canary":{"parsed":true}}`,
+		`{"stable":null,"canary":null,"cana\u0072y":{"a":1}}`,
+	} {
+		if _, err := readPair(trace.Line{Text: []byte(line), Number: 1}); err == nil || !strings.Contains(err.Error(), "stands twice") {
+			t.Errorf("%s: %v", line, err)
+		}
+	}
+}
+
+// A client that hung up says nothing of the answer that it did not wait for.
+func TestAnAnswerThatNobodyWaitedForIsLeftOut(t *testing.T) {
+	for side, gone := range map[string]bool{
+		`{"status":499,"latency_ms":5}`: true, `{"status":"client_cancelled","latency_ms":5}`: true, `{"status":499,"failed":true}`: false, `{"status":500,"latency_ms":1}`: false,
+	} {
+		if s, err := readSide([]byte(side)); err != nil || s.gone != gone || s.failed == gone {
+			t.Errorf("%s: gone %t, failed %t: %v", side, s.gone, s.failed, err)
+		}
 	}
 }

@@ -343,11 +343,12 @@ func (o *simulateOptions) compare(ctx context.Context, r *feedRun) error {
 		return err
 	}
 	if r.scene != "" && len(other.Scenes) > 0 {
+		names := other.SceneNames()
 		if other = other.OfScene(r.scene); other == nil {
-			return usage(fmt.Errorf("%s has no scene %q", o.Against, r.scene), "")
+			return noScene(o.Against, r.scene, names)
 		}
 	} else if len(other.Scenes) > 0 {
-		return usage(fmt.Errorf("%s has several scenes: %s", o.Against, strings.Join(other.SceneNames(), ", ")), "say which one is meant: --scene NAME")
+		return usage(fmt.Errorf("%s has several scenes: %s", o.Against, strings.Join(other.SceneNames(), ", ")), "say which one is meant: --scene "+other.SceneNames()[0])
 	}
 	o.scenes.add(r, nil)
 	c := report.Comparison{Name: r.name, Scene: r.scene, LeftConfig: r.config.Name, RightConfig: o.Against}

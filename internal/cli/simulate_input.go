@@ -51,13 +51,17 @@ func (o *simulateOptions) open(ctx context.Context) ([]feedRun, error) {
 		}
 	}
 	if len(files) == 0 {
-		return runs, o.unread(runs)
+		if err := o.unread(runs); err != nil {
+			return nil, err
+		}
+		return runs, o.sceneless(runs)
 	}
 	recorded, err := o.openFiles(ctx, nameOfFiles(files), files)
 	if err != nil {
 		return nil, err
 	}
-	return slices.Insert(runs, at, recorded), nil
+	runs = slices.Insert(runs, at, recorded)
+	return runs, o.sceneless(runs)
 }
 
 // unread refuses flags about recorded files where nothing is one.

@@ -46,7 +46,7 @@ func (o *simulateOptions) openScenes(ctx context.Context, arg string, sc *scenar
 		for _, s := range sc.Scenes {
 			names = append(names, s.Scene)
 		}
-		return run, usage(fmt.Errorf("%s has no scene %q", arg, o.app.scene), "it has "+strings.Join(names, ", "))
+		return run, noScene(arg, o.app.scene, names)
 	}
 	return run.alone(), nil
 }
@@ -62,6 +62,17 @@ func (o *simulateOptions) openPart(ctx context.Context, arg string, s *scenario.
 		return feedRun{}, usage(fmt.Errorf("%s is a synthetic feed", arg), "--thin is for recorded windows; give total_per_min in the scenario instead")
 	}
 	return feedRun{name: s.Name, scene: s.Scene, scenario: s, config: cfg}, nil
+}
+
+// sceneless refuses --scene for what is of no scene: it would be replayed as a
+// whole.
+func (o *simulateOptions) sceneless(runs []feedRun) error {
+	for i := range runs {
+		if r := &runs[i]; o.app.scene != "" && r.scene == "" && (r.config == nil || r.config.Scene == "") {
+			return usage(fmt.Errorf("--scene %s: %s has no scenes", o.app.scene, r.name), "leave it out")
+		}
+	}
+	return nil
 }
 
 // alone is the only part of a run that has one.

@@ -234,11 +234,17 @@ func runRollback(ctx context.Context, app *App, o rollbackOptions) error {
 	if _, err := app.wantOutput("text", "json"); err != nil {
 		return err
 	}
-	cfgs, err := app.liveConfigs(rollbackCommand)
+	stayWithoutReader() // not to be ended between a write and its read-back
+	cfgs, bad, err := app.rollbackConfigs()
 	if err != nil {
 		return err
 	}
-	return app.eachScene(cfgs, func(x inScene) error { return rollbackIn(ctx, x, o) })
+	return app.eachScene(cfgs, func(x inScene) error {
+		if err := bad[x.cfg]; err != nil {
+			return err
+		}
+		return rollbackIn(ctx, x, o)
+	})
 }
 
 func rollbackIn(ctx context.Context, x inScene, o rollbackOptions) error {

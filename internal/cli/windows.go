@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/trace"
 )
 
@@ -95,8 +96,12 @@ func runWindows(ctx context.Context, o *windowsOptions) error {
 	if err != nil {
 		return err
 	}
-	if data.Kind == trace.Windows && o.ttftGiven {
+	switch {
+	case !o.ttftGiven || data.Kind != trace.Windows:
+	case !data.Snapshots:
 		o.app.say("slow first tokens are not counted: these rows are windows, which carry their own count in ttft_slow or none")
+	case data.Supplied&release.HasTTFTSlow == 0:
+		o.app.say("slow first tokens are not counted: %g ms is no bound of a histogram of first tokens", opt.TTFTLimitMS)
 	}
 	if columns == nil {
 		columns = trace.Columns(data.Supplied)

@@ -29,16 +29,31 @@ func runLine(t *testing.T, line string) (code ExitCode, stdout, stderr string) {
 
 var fence = regexp.MustCompile("(?ms)^```(\\w+)(?: (\\S+))?\n(.*?)^```$")
 
-// TestInputPageIsTrue runs the commands of the page about input over the files
-// that it shows.
-func TestInputPageIsTrue(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "input.md"))
+// TestInputPagesAreTrue runs the commands of the pages about input over the files
+// that they show.
+func TestInputPagesAreTrue(t *testing.T) {
+	root, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Chdir(t.TempDir())
-	ran := 0
-	for _, block := range fence.FindAllStringSubmatch(string(page), -1) {
+	for name, commands := range map[string]int{"input.md": 4, "input-formats.md": 1, "exposition.md": 1} {
+		t.Run(name, func(t *testing.T) {
+			page, err := os.ReadFile(filepath.Join(root, "docs", "reference", name))
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Chdir(t.TempDir())
+			if ran := runPage(t, string(page)); ran != commands {
+				t.Errorf("%d commands on the page", ran)
+			}
+		})
+	}
+}
+
+// runPage runs the commands of a page and returns how many there are.
+func runPage(t *testing.T, page string) (ran int) {
+	t.Helper()
+	for _, block := range fence.FindAllStringSubmatch(page, -1) {
 		kind, name, text := block[1], block[2], block[3]
 		if name != "" {
 			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
@@ -55,9 +70,7 @@ func TestInputPageIsTrue(t *testing.T) {
 			t.Errorf("%s: exit %d\n%s%s\nthe page says\n%s", line, code, got, stderr, want)
 		}
 	}
-	if ran != 4 {
-		t.Errorf("%d commands on the page", ran)
-	}
+	return ran
 }
 
 func TestInputThatCannotBeUsedIsExit2(t *testing.T) {

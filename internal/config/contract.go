@@ -188,7 +188,7 @@ func (s *section) items(name string) ([]*yaml.Node, bool) {
 var (
 	contractName = &textForm{regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`), "letters, digits, points, hyphens and underscores, at most 64", "such as order"}
 	kindName     = &textForm{regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`), "small letters, digits and underscores, at most 32", "such as email"}
-	fieldPath    = &textForm{regexp.MustCompile(`^[^.\s]+(?:\.[^.\s]+)*$`), "the name of a field, of one further in with points", "such as customer.name"}
+	fieldPath    = &textForm{regexp.MustCompile(`^[^.\s\[\]]+(?:\.[^.\s\[\]]+)*$`), "the name of a field, of one further in with points", "such as customer.name; of a list the whole list is compared: name that"}
 	piiPath      = &textForm{regexp.MustCompile(`^[^.\s\[\]]+(?:\[\])*(?:\.[^.\s\[\]]+(?:\[\])*)*$`), "a field", "such as order_id, or items[].note for a field of every item"}
 )
 
@@ -247,8 +247,8 @@ func (d *document) contractField(k, v *yaml.Node) shadow.Field {
 	return f
 }
 
-// warnOfStrangers says which fields the schema does not name: they would be
-// missing on both sides and so always equal.
+// warnOfStrangers says which fields the schema does not name: they may be missing
+// on both sides, and then they say nothing.
 func (d *document) warnOfStrangers(s *section) {
 	schema, there := s.entries["schema"]
 	if !there {
@@ -262,7 +262,7 @@ func (d *document) warnOfStrangers(s *section) {
 	d.pairs(s.entries["fields"].value, func(k, _ *yaml.Node) {
 		first, _, _ := strings.Cut(k.Value, ".")
 		for _, name := range names {
-			if name == first {
+			if name == first || name == k.Value {
 				return
 			}
 		}
@@ -270,7 +270,7 @@ func (d *document) warnOfStrangers(s *section) {
 		if near := diag.Nearest(first, names); near != "" {
 			hint = fmt.Sprintf("did you mean %q?", near)
 		}
-		d.warnAt(k, ruleUnknownField, hint, "field %q is no property of the schema: where neither answer has it, it counts as equal", Short(k.Value))
+		d.warnAt(k, ruleUnknownField, hint, "field %q is no property of the schema: where neither answer has it, it is not compared", Short(k.Value))
 	})
 }
 

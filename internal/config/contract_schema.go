@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -39,6 +40,10 @@ func (d *document) contractSchema(e entry) func(any) []shadow.Fault {
 		d.schemaError(e, err)
 		return nil
 	}
+	if loop := findLoop(schema); loop != nil {
+		d.errorAt(locate(e, pointer(loop.Location)), ruleBadSchema, "let it refer to a schema that stands further in, as under properties or items", "schema: it refers to itself without an end, so that no answer can hold it")
+		return nil
+	}
 	return func(answer any) []shadow.Fault {
 		err := schema.Validate(answer)
 		if err == nil {
@@ -66,6 +71,91 @@ func compileSchema(doc any) (_ *jsonschema.Schema, err error) {
 		return nil, err
 	}
 	return c.Compile(schemaURL)
+}
+
+// findLoop returns a schema that is held against a value only after itself was,
+// or nil. Validation of such a value has no end.
+func findLoop(root *jsonschema.Schema) *jsonschema.Schema {
+	const open, done = 1, 2
+	state := map[*jsonschema.Schema]int{}
+	var visit func(s *jsonschema.Schema) *jsonschema.Schema
+	visit = func(s *jsonschema.Schema) *jsonschema.Schema {
+		if s == nil || state[s] == done {
+			return nil
+		}
+		if state[s] == open {
+			return s
+		}
+		state[s] = open
+		for _, next := range samePlace(s) {
+			if loop := visit(next); loop != nil {
+				return loop
+			}
+		}
+		state[s] = done
+		return nil
+	}
+	seen, queue := map[*jsonschema.Schema]bool{root: true}, []*jsonschema.Schema{root}
+	for len(queue) > 0 {
+		s := queue[0]
+		queue = queue[1:]
+		if loop := visit(s); loop != nil {
+			return loop
+		}
+		for _, next := range append(samePlace(s), furtherIn(s)...) {
+			if next != nil && !seen[next] {
+				seen[next] = true
+				queue = append(queue, next)
+			}
+		}
+	}
+	return nil
+}
+
+// samePlace lists the schemas that are held against the very value that s is.
+func samePlace(s *jsonschema.Schema) []*jsonschema.Schema {
+	out := slices.Concat([]*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}, s.AllOf, s.AnyOf, s.OneOf)
+	if s.DynamicRef != nil {
+		out = append(out, s.DynamicRef.Ref)
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.DependentSchemas)) {
+		out = append(out, s.DependentSchemas[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.Dependencies)) {
+		out = appendSchemas(out, s.Dependencies[name])
+	}
+	return out
+}
+
+// furtherIn lists the schemas that are held against what lies in the value.
+func furtherIn(s *jsonschema.Schema) []*jsonschema.Schema {
+	out := slices.Concat([]*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}, s.PrefixItems)
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
+		out = append(out, s.Properties[name])
+	}
+	patterns := map[string]*jsonschema.Schema{}
+	for re, of := range s.PatternProperties {
+		patterns[re.String()] = of
+	}
+	for _, re := range slices.Sorted(maps.Keys(patterns)) {
+		out = append(out, patterns[re])
+	}
+	for _, of := range [...]any{s.AdditionalProperties, s.Items, s.AdditionalItems} {
+		out = appendSchemas(out, of)
+	}
+	return out
+}
+
+// appendSchemas adds what stands where a schema, a list of them or something
+// else may.
+func appendSchemas(out []*jsonschema.Schema, v any) []*jsonschema.Schema {
+	switch v := v.(type) {
+	case *jsonschema.Schema:
+		return append(out, v)
+	case []*jsonschema.Schema:
+		return append(out, v...)
+	}
+	return out
 }
 
 // noLoader refuses what does not stand in the contract: neither files nor the
@@ -124,6 +214,12 @@ var (
 	schemaKeywords = slices.Concat(schemaMaps, schemaLists, schemaOnes, schemaRest)
 )
 
+// schemaFormats are the formats that are checked.
+var schemaFormats = []string{
+	"date", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "iri", "iri-reference", "json-pointer", "period", "regex",
+	"relative-json-pointer", "semver", "time", "uri", "uri-reference", "uri-template", "uuid",
+}
+
 // checkKeywords warns of words that JSON Schema does not know and so ignores,
 // and refuses references out of the file.
 func (d *document) checkKeywords(n *yaml.Node) {
@@ -146,14 +242,21 @@ func (d *document) checkKeywords(n *yaml.Node) {
 			d.checkKeywords(v)
 		case k.Value == "$ref" && v.Kind == yaml.ScalarNode && strings.Contains(v.Value, ":"):
 			d.errorAt(v, ruleBadSchema, "put it under $defs and refer to it with #/$defs/NAME", "$ref: %s does not stand in this file", Short(v.Value))
+		case k.Value == "format" && v.Kind == yaml.ScalarNode && !slices.Contains(schemaFormats, v.Value):
+			d.warnAt(v, ruleUnknownKeyword, nearHint(v.Value, schemaFormats, "those that are checked are "+listing(schemaFormats)), "format %q is not known: it checks nothing", Short(v.Value))
 		case !slices.Contains(schemaKeywords, k.Value) && !strings.HasPrefix(k.Value, "x-"):
-			hint := "a note may begin with x-"
-			if near := diag.Nearest(k.Value, schemaKeywords); near != "" {
-				hint = fmt.Sprintf("did you mean %q?", near)
-			}
-			d.warnAt(k, ruleUnknownKeyword, hint, "%q is no keyword of JSON Schema: it checks nothing", Short(k.Value))
+			d.warnAt(k, ruleUnknownKeyword, nearHint(k.Value, schemaKeywords, "a note may begin with x-"), "%q is no keyword of JSON Schema: it checks nothing", Short(k.Value))
 		}
 	}
+}
+
+// nearHint asks whether a name that is nearly the one that stands there is
+// meant, and gives another hint where there is none.
+func nearHint(name string, known []string, other string) string {
+	if near := diag.Nearest(name, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return other
 }
 
 // schemaError says where a schema is none.
@@ -174,12 +277,62 @@ func (d *document) schemaError(e entry, err error) {
 	}
 	if bad, ok := errors.AsType[*jsonschema.JSONPointerNotFoundError](err); ok {
 		_, fragment, _ := strings.Cut(bad.URL, "#")
-		if at := findRef(e.value, "#"+fragment); at != nil {
+		if at := findWord(e.value, "$ref", func(to string) bool { return to == "#"+fragment }); at != nil {
 			d.errorAt(at, ruleBadSchema, "put it under $defs, or mend the name", "$ref: there is no %s in this schema", Short(at.Value))
 			return
 		}
 	}
-	d.errorAt(e.key, ruleBadSchema, "", "schema: %s", Short(strings.ReplaceAll(err.Error(), schemaURL, "")))
+	if bad, ok := errors.AsType[*jsonschema.AnchorNotFoundError](err); ok {
+		_, fragment, _ := strings.Cut(bad.Reference, "#")
+		if at := findWord(e.value, "$ref", func(to string) bool { return to == "#"+fragment }); at != nil {
+			d.errorAt(at, ruleBadSchema, "put it under $defs, or mend the name", "$ref: there is no %s in this schema", Short(at.Value))
+			return
+		}
+	}
+	if d.schemaElsewhere(e, err) {
+		return
+	}
+	d.errorAt(e.key, ruleBadSchema, "it is JSON Schema, draft 2020-12; what it refers to stands in it under $defs", "schema: %s", Short(withoutURL(err.Error())))
+}
+
+// schemaElsewhere says of a schema that something is looked for in another
+// file, if that is what is wrong with it.
+func (d *document) schemaElsewhere(e entry, err error) bool {
+	missing := ""
+	if bad, ok := errors.AsType[*jsonschema.LoadURLError](err); ok {
+		missing = withoutURL(bad.URL)
+	} else if bad, ok := errors.AsType[*jsonschema.UnsupportedDraftError](err); ok {
+		missing = withoutURL(bad.URL)
+	} else if bad, ok := errors.AsType[*jsonschema.InvalidMetaSchemaURLError](err); ok {
+		missing = withoutURL(bad.URL)
+	}
+	if at := findWord(e.value, "$schema", func(to string) bool { return true }); at != nil && (missing == "" || strings.Contains(at.Value, missing) || strings.Contains(missing, at.Value)) {
+		if !knownDraft(at.Value) {
+			d.errorAt(at, ruleBadSchema, "leave it out, or write https://json-schema.org/draft/2020-12/schema", "$schema: %s is no draft that is known", Short(at.Value))
+			return true
+		}
+	}
+	if missing == "" {
+		return false
+	}
+	at := findWord(e.value, "$ref", func(to string) bool { return !strings.HasPrefix(to, "#") && strings.HasPrefix(to, missing) })
+	if at == nil {
+		return false
+	}
+	d.errorAt(at, ruleBadSchema, "put it under $defs and refer to it with #/$defs/NAME", "$ref: %s does not stand in this file", Short(at.Value))
+	return true
+}
+
+// knownDraft knows the names of the drafts, with or without a #, by http or
+// https.
+func knownDraft(url string) bool {
+	_, name, ok := strings.Cut(strings.TrimSuffix(url, "#"), "://json-schema.org/")
+	return ok && slices.Contains([]string{"draft/2020-12/schema", "draft/2019-09/schema", "draft-07/schema", "draft-06/schema", "draft-04/schema", "schema"}, name)
+}
+
+// withoutURL takes the name that the schema is compiled under out of a text.
+func withoutURL(text string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(text, schemaURL, ""), strings.TrimSuffix(schemaURL, "schema.json"), "")
 }
 
 // schemaHint says what a keyword takes that is easily taken for something else.
@@ -193,13 +346,13 @@ func schemaHint(keyword string) string {
 	return ""
 }
 
-// findRef returns the value of the first reference to a place, or nil.
-func findRef(n *yaml.Node, to string) *yaml.Node {
+// findWord returns the first value of a keyword that is wanted, or nil.
+func findWord(n *yaml.Node, keyword string, want func(string) bool) *yaml.Node {
 	for i, child := range n.Content {
-		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == "$ref" && child.Value == to {
+		if n.Kind == yaml.MappingNode && i%2 == 1 && n.Content[i-1].Value == keyword && child.Kind == yaml.ScalarNode && want(child.Value) {
 			return child
 		}
-		if found := findRef(child, to); found != nil {
+		if found := findWord(child, keyword, want); found != nil {
 			return found
 		}
 	}

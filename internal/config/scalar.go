@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"math/big"
 	"regexp"
@@ -104,6 +105,9 @@ func said(n *yaml.Node) string {
 	case "!!null":
 		return "nothing"
 	case "!!str":
+		if _, err := strconv.ParseFloat(n.Value, 64); n.Style == 0 && errors.Is(err, strconv.ErrRange) { // YAML takes it for a string
+			return fmt.Sprintf("%s, which is too large for a number", Short(n.Value))
+		}
 		return fmt.Sprintf("the string %q", Short(n.Value))
 	}
 	return Short(n.Value)

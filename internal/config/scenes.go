@@ -285,9 +285,48 @@ func (d *document) checkScenes(c *Config) {
 			seen[at.place] = s.Name
 		}
 	}
-	if len(c.Scenes) > 1 && c.Source != nil && c.Source.Kind == "prometheus" {
+	if c.Source == nil {
+		return
+	}
+	if c.Source.Kind != "prometheus" {
+		d.checkScenePaths(c)
+	} else if len(c.Scenes) > 1 {
 		d.checkSceneQueries(c)
 	}
+}
+
+// checkScenePaths finds files that would be read for two scenes, where a scene
+// takes every row of its files: log/{scene}-*.jsonl of a takes in those of a-b.
+func (d *document) checkScenePaths(c *Config) {
+	at := "source." + c.Source.Kind + ".path"
+	if !d.namesScene(at) {
+		return // rows count by their scene
+	}
+	for _, s := range c.Scenes {
+		for _, other := range c.Scenes {
+			if other.Name == s.Name {
+				continue
+			}
+			for _, pattern := range s.Config.Source.Paths {
+				if slices.ContainsFunc(other.Config.Source.Paths, func(p string) bool { return takesIn(pattern, p) }) {
+					d.errorAt(d.node(at), ruleSceneSource, "write {scene} into every path, with something behind it that no scene's name has: log/{scene}.jsonl, log/{scene}/*.jsonl",
+						"%s, where the rows of scene %s are, takes in files of %s", pattern, s.Name, other.Name)
+					return
+				}
+			}
+		}
+	}
+}
+
+// takesIn reports whether files of one pattern match another as well, by the
+// shortest and by a usual name.
+func takesIn(pattern, other string) bool {
+	for _, some := range []string{"", "1"} {
+		if ok, err := path.Match(pattern, strings.NewReplacer("*", some, "?", "1").Replace(other)); ok && err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // sharedPlace is what no two scenes may have in common.
@@ -300,9 +339,17 @@ func (t *Target) sharedPlaces() []sharedPlace {
 	key := func(hint string, parts ...string) sharedPlace {
 		return sharedPlace{fmt.Sprintf("%s %q", t.Kind, parts), hint}
 	}
+	// Of two weights in one document neither may be another scene's.
+	both := func(hint, canary, stable string, parts ...string) []sharedPlace {
+		out := []sharedPlace{key(hint, append(slices.Clone(parts), canary)...)}
+		if stable != "" && stable != nowhere {
+			out = append(out, key(hint, append(slices.Clone(parts), stable)...))
+		}
+		return out
+	}
 	switch t.Kind {
 	case "file":
-		return []sharedPlace{key(`write {scene} into path, or into canary and stable: scenes.{scene}.versions.canary.weight`, path.Clean(t.File.Path), t.File.Canary)}
+		return both(`write {scene} into path, or into canary and stable: scenes.{scene}.versions.canary.weight`, t.File.Canary, t.File.Stable, path.Clean(t.File.Path))
 	case "config_api":
 		a := t.ConfigAPI
 		return []sharedPlace{key("write {scene} into the address: a document of its own for each scene", a.URL, a.URLEnv, a.WriteURL)}
@@ -324,7 +371,7 @@ func (t *Target) sharedPlaces() []sharedPlace {
 		out = append(out, key("write {scene} into state_path", "state", t.Git.StatePath))
 	}
 	for _, f := range t.Git.Files {
-		out = append(out, key("write {scene} into the path of the file, or into canary and stable", t.Git.Repo, path.Clean(f.Path), f.Document, f.Canary))
+		out = append(out, both("write {scene} into the path of the file, or into canary and stable", f.Canary, f.Stable, t.Git.Repo, path.Clean(f.Path), f.Document)...)
 	}
 	return out
 }

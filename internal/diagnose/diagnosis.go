@@ -56,6 +56,7 @@ type Diagnosis struct {
 
 	RateLimited Share    `json:"rate_limited"`      // status 429, of attempts
 	Sent        Share    `json:"rate_limited_sent"` // the same without what our own breaker refused
+	Failing     Share    `json:"failed_otherwise"`  // neither answered nor 429, of attempts
 	Quota       int64    `json:"insufficient_quota"`
 	Refusals    Refusals `json:"refusals"`
 	Retries     Retries  `json:"retries"`
@@ -153,6 +154,7 @@ func (t *Tally) Diagnosis() *Diagnosis {
 	d := &Diagnosis{
 		Lines: t.lines, Unknown: t.unknown, Attempts: t.attempts,
 		RateLimited: Share{t.limited, t.attempts}, Sent: Share{t.limited - t.limitedOwn, sent}, Quota: t.quota,
+		Failing:  Share{t.attempts - t.answered - t.limited, t.attempts},
 		Refusals: Refusals{Upstream: t.byUpstream, OwnBreaker: t.byOwn, Unknown: t.byWho},
 		Retries:  t.retries(), Short: t.lane(throttle.Short), Long: t.lane(throttle.Long), Unsized: t.unsized,
 		Timeouts: Timeouts{Read: Share{t.readTimeouts, sent}, Other: t.otherTimeouts, Pool: t.poolTimeouts, WithoutRecord: Share{t.withoutRecord, sent}, MedianMS: t.median()},

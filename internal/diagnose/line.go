@@ -60,17 +60,25 @@ func (l *line) members(object []byte) {
 	}
 	eachMember(object, func(key, value []byte) {
 		for _, p := range keys[string(key)] {
-			if l.raw[p.field] == nil || p.rank <= l.rank[p.field] { // of two the last one, as everywhere in JSON
+			switch {
+			case l.raw[p.field] == nil || p.rank < l.rank[p.field]:
 				l.raw[p.field], l.rank[p.field] = value, p.rank
+			case p.rank == l.rank[p.field]:
+				l.twice(p.field) // one reader takes the first, another the last
 			}
 		}
 	})
 	for _, f := range l.names.deep {
 		if l.raw[f] == nil {
-			l.raw[f], _ = lookUp(object, l.names.paths[f])
+			found, times := lookUp(object, l.names.paths[f])
+			if l.raw[f] = found; times > 1 {
+				l.twice(f)
+			}
 		}
 	}
 }
+
+func (l *line) twice(f field) { l.bad(f, "stands twice in the line") }
 
 // value returns the text of a field's value, strings decoded; "" where it is
 // absent, null or empty.
@@ -93,23 +101,26 @@ func (l *line) value(f field) string {
 	return text
 }
 
-// lookUp finds a path in an object: the longest key with dots in it first.
-func lookUp(object []byte, path []string) (found json.RawMessage, ok bool) {
-	for n := len(path); n > 0 && !ok; n-- {
+// lookUp finds a path in an object, the longest key with dots in it first, and
+// says how often a key on the way stands there.
+func lookUp(object []byte, path []string) (found json.RawMessage, times int) {
+	for n := len(path); n > 0 && times == 0; n-- {
 		want := strings.Join(path[:n], ".")
 		eachMember(object, func(key, value []byte) {
 			switch {
 			case string(key) != want:
 			case n == len(path):
-				found, ok = value, true
+				found = value
+				times++
 			case value[0] == '{':
-				if inner, there := lookUp(value, path[n:]); there {
-					found, ok = inner, true
+				if inner, there := lookUp(value, path[n:]); there > 0 {
+					found = inner
+					times += there
 				}
 			}
 		})
 	}
-	return found, ok
+	return found, times
 }
 
 // bad notes what is wrong with a field; the first thing is kept.

@@ -46,6 +46,9 @@ func TestLinesThatCannotBeRead(t *testing.T) {
 		`{"status":200,"elapsed_ms":"NaN"}`:   "no number of at least 0",
 		`{"status":200,"ts":"yesterday"}`:     "neither a time",
 		`{"status":200,"breaker_state":"on"}`: "neither CLOSED",
+		`{"status":429,"status":200}`:         "status stands twice",
+		`{"status":200,"stat\u0075s":200}`:    "status stands twice",
+		`{"time":1,"time":2,"status":200}`:    "ts stands twice",
 	} {
 		if _, err := (&Names{}).Attempt([]byte(text)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -132,4 +135,21 @@ func FuzzAttempt(f *testing.F) {
 			t.Error(err)
 		}
 	})
+}
+
+// A key on the way to a mapped field counts like the field, and keys that are
+// not read do not matter.
+func TestMappedKeysThatStandTwice(t *testing.T) {
+	n, err := ParseNames([]string{"status=http.code"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text, twice := range map[string]bool{
+		`{"http":{"code":429,"code":200}}`: true, `{"http":{"code":429},"http":{"code":200}}`: true, `{"http.code":429,"http.code":200}`: true,
+		`{"http":{"code":200},"msg":1,"msg":2}`: false, `{"timestamp":1,"ts":1767225600,"http":{"code":200}}`: false, `{"http":{"code":200},"http":{"x":1}}`: false,
+	} {
+		if _, err := n.Attempt([]byte(text)); (err != nil) != twice {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

@@ -16,6 +16,7 @@ var (
 	steadyLimit = release.NewRatio(2, 100) // 429 over it end a step of concurrency
 
 	timeoutLimit = release.NewRatio(1, 100) // as of 429: under it they are left alone
+	failingLimit = release.NewRatio(5, 100) // as of 429: over it something else than throttling is the matter
 )
 
 // flapLimit is how often a breaker comes back open before it flaps. Ours: once
@@ -76,8 +77,9 @@ func countOf(figure string, n int64) Evidence { return Evidence{Figure: figure, 
 
 // judge fills the table.
 func (d *Diagnosis) judge(t *Tally) {
-	d.Table = []Row{d.configuration(t), d.leaveIt(), d.lessConcurrency(), d.fewerRetries(), d.thirdAttempts(), d.fewerProbes(t), d.longerTimeout(t)}
-	d.Uncovered = d.uncovered()
+	configuration, third := d.configuration(t), d.thirdAttempts()
+	d.Table = []Row{configuration, d.leaveIt(configuration.Holds == Yes), d.lessConcurrency(), d.fewerRetries(), third, d.fewerProbes(t), d.longerTimeout(t)}
+	d.Uncovered = d.uncovered(configuration.Holds == Yes, third.Holds == Yes)
 }
 
 func answer(b bool) Holds {
@@ -99,15 +101,27 @@ func (d *Diagnosis) configuration(t *Tally) Row {
 	return r
 }
 
-func (d *Diagnosis) leaveIt() Row {
-	r := Row{Rule: LeaveIt, When: "429 under 1 %", Advice: "leave it: retries carry that much"}
+// leaveIt holds where few attempts meet 429 and nothing else is the matter: where
+// most fail otherwise, few 429 are no reason to leave anything.
+func (d *Diagnosis) leaveIt(misconfigured bool) Row {
+	r := Row{Rule: LeaveIt, When: "429 under 1 %, no more than 5 % fail otherwise, no 401 or 404", Advice: "leave it: retries carry that much"}
 	if !d.RateLimited.Known() {
 		r.Holds, r.Missing = NoData, "status"
 		return r
 	}
-	r.Holds = answer(d.RateLimited.compare(fewLimit) < 0)
-	r.Evidence = []Evidence{shareOf("rate_limited", d.RateLimited)}
+	r.Holds = answer(d.few() && !d.failing() && !misconfigured)
+	r.Evidence = []Evidence{shareOf("rate_limited", d.RateLimited), shareOf("failed_otherwise", d.Failing)}
 	return r
+}
+
+// few reports whether 429 are under 1 %.
+func (d *Diagnosis) few() bool {
+	return d.RateLimited.Known() && d.RateLimited.compare(fewLimit) < 0
+}
+
+// failing reports whether over 5 % of attempts fail otherwise than by 429.
+func (d *Diagnosis) failing() bool {
+	return d.Failing.Known() && d.Failing.compare(failingLimit) > 0
 }
 
 // some reports whether 429 are from 1 to 5 %, both included.
@@ -207,13 +221,17 @@ func (d *Diagnosis) longerTimeout(t *Tally) Row {
 	return r
 }
 
-// uncovered says why no row speaks of this share of 429.
-func (d *Diagnosis) uncovered() string {
+// uncovered says why no row speaks of this share of 429, or of what else fails.
+func (d *Diagnosis) uncovered(misconfigured, third bool) string {
 	switch {
+	case d.few() && d.failing() && !misconfigured:
+		return "429 under 1 %, but over 5 % of attempts fail otherwise: throttling is not what is the matter; see their statuses and time-outs"
 	case d.some() && d.Retries.Largest > 2:
 		return fmt.Sprintf("429 from 1 to 5 %% with up to %d attempts: the table covers them only where no request tries more than twice", d.Retries.Largest)
 	case d.some() && d.Retries.Largest == 1:
 		return "429 from 1 to 5 % without a single retry: the table covers them only where requests try twice"
+	case d.many() && d.Retries.Amplification != nil && !d.eager() && third:
+		return "" // the row about third attempts speaks of it
 	case d.many() && d.Retries.Amplification != nil && !d.eager():
 		return "429 over 5 % with an amplification of no more than 2: retries are not what makes them, and the table says nothing else"
 	}

@@ -72,7 +72,13 @@ func TestTheTable(t *testing.T) {
 		{"third attempts of 5 % exactly are no reason", join(attempts(1000, 1, 200), attempts(50, 3, 200)), "leave_it", ""},
 		{"third attempts over 5 %", join(attempts(1000, 1, 200), attempts(51, 3, 200)), "leave_it third_attempts", ""},
 		{"a 401 comes first", join(attempts(97, 1, 200), attempts(2, 1, 429), attempts(1, 2, 401)), "fix_configuration less_concurrency", ""},
-		{"a 404 too", join(attempts(999, 1, 200), attempts(1, 1, 404)), "fix_configuration leave_it", ""},
+		{"a 404 too", join(attempts(999, 1, 200), attempts(1, 1, 404)), "fix_configuration", ""},
+		{"nothing works, and not by 429", attempts(100, 1, 500), "", "over 5 % of attempts fail otherwise"},
+		{"5 % of other failures are left alone", join(attempts(95, 1, 200), attempts(5, 1, 503)), "leave_it", ""},
+		{"51 of 1000 are not", join(attempts(949, 1, 200), attempts(51, 1, 503)), "", "over 5 % of attempts fail otherwise"},
+		{"nothing goes out", slices.Repeat([]string{`{"breaker_state":"OPEN","error_code":"circuit_open"}`}, 100), "", "over 5 % of attempts fail otherwise"},
+		{"nothing is known but 401", attempts(100, 1, 401), "fix_configuration", ""},
+		{"where third attempts are spoken of, the share is covered", join(attempts(10, 1, 429), attempts(10, 2, 429), attempts(10, 3, 429), attempts(10, 4, 200)), "third_attempts", ""},
 		{"a 403 is no row of the table", join(attempts(999, 1, 200), attempts(1, 1, 403)), "leave_it", ""},
 	}
 	for _, tt := range tests {

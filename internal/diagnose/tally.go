@@ -19,6 +19,7 @@ type Tally struct {
 	fields                   [numFields]int64 // lines that carry each
 	statuses                 [600]int64       // 0: no answer
 
+	answered                 int64 // attempts that went well
 	limited, quota           int64 // status 429; of those, accounts without credit
 	byUpstream, byOwn, byWho int64 // refusals: of the upstream, of our breaker, of nobody knows whom
 	limitedOwn               int64 // of limited, those of our own breaker
@@ -108,6 +109,7 @@ func (t *Tally) count(a *Attempt, number int64) {
 	if a.Status != 0 || !a.OK {
 		t.statuses[a.Status]++
 	}
+	t.answered += one(a.answered())
 	limited := a.Status == 429
 	t.limited += one(limited)
 	t.quota += one(limited && a.Code == throttle.InsufficientQuota)

@@ -11,6 +11,7 @@ import (
 // goroutines.
 type Exporter struct {
 	view    atomic.Pointer[View]
+	ended   atomic.Bool
 	started time.Time
 	limit   time.Duration
 	now     func() time.Time
@@ -24,6 +25,10 @@ func NewExporter(limit time.Duration, now func() time.Time) *Exporter {
 
 // Set replaces the view.
 func (e *Exporter) Set(v View) { e.view.Store(&v) }
+
+// End says that nothing more will be decided: the release is complete, or waits
+// for a person. Its last view is served on, beside those of others.
+func (e *Exporter) End() { e.ended.Store(true) }
 
 // Handler answers with the metrics of the newest view, with nothing before the
 // first.

@@ -51,11 +51,15 @@ func (j Joint) Handler() http.Handler {
 }
 
 // Health answers 200 while decisions are made in time for all, else 503. The
-// age is that of the one that was decided for longest ago.
+// age is that of the one that was decided for longest ago, of those for which
+// anything is left to decide.
 func (j Joint) Health() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		all, code := health{Schema: 1, Status: "ok"}, http.StatusOK
 		for _, e := range j {
+			if e.ended.Load() {
+				continue
+			}
 			h, c := e.health()
 			if h.Age != nil && (all.Age == nil || *h.Age > *all.Age) {
 				all.Age = h.Age

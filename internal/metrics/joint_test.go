@@ -86,3 +86,23 @@ func TestJointHealthIsThatOfTheWorst(t *testing.T) {
 		})
 	}
 }
+
+// TestJointHealthIsNotOfThoseThatHaveEnded: a scene that has locked or is
+// complete is decided for no more, while others go on.
+func TestJointHealthIsNotOfThoseThatHaveEnded(t *testing.T) {
+	now := time.Date(2026, 3, 2, 9, 0, 0, 0, time.UTC)
+	all := joint(now, now.Add(-time.Hour), now.Add(-time.Minute))
+	for _, code := range []int{http.StatusServiceUnavailable, http.StatusOK} {
+		rec := httptest.NewRecorder()
+		all.Health().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/healthz", nil))
+		if rec.Code != code {
+			t.Errorf("%d %s, want %d", rec.Code, rec.Body, code)
+		}
+		all[0].End()
+	}
+	rec := httptest.NewRecorder()
+	all.Handler().ServeHTTP(rec, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if n := strings.Count(rec.Body.String(), "canaryctl_locked{"); n != 2 {
+		t.Errorf("the last view of what has ended is served on, and there are %d", n)
+	}
+}

@@ -181,7 +181,7 @@ type sideLine struct {
 	ToolsVersion  string          `json:"tools_version,omitempty"`
 	Temperature   string          `json:"temperature,omitempty"`
 	Parsed        bool            `json:"parsed"`
-	Tools         []string        `json:"tools,omitempty"`
+	Tools         []string        `json:"tools"` // [] for none: absent is unknown
 	Failed        bool            `json:"failed,omitempty"`
 	Status        int             `json:"status,omitempty"`
 	Error         string          `json:"error,omitempty"`
@@ -203,7 +203,7 @@ func (p *Proxy) pairLine(x *exchange, pair *shadow.Pair, stable, canary sideLine
 
 // of fills in what was seen of an answer.
 func (s *sideLine) of(a *shadow.Answer, fingerprint string) {
-	s.Fingerprint, s.Parsed, s.Tools, s.Failed, s.LatencyMS = fingerprint, a.Parsed, a.Tools, a.Failed, a.LatencyMS
+	s.Fingerprint, s.Parsed, s.Tools, s.Failed, s.LatencyMS = fingerprint, a.Parsed, append([]string{}, a.Tools...), a.Failed, a.LatencyMS
 }
 
 // sideOf is an answer with what is known of its version and its call.

@@ -49,7 +49,7 @@ func calibrationYAML(w io.Writer, r *calibrate.Report, settings []calibrate.Sett
 func yamlHead(r *calibrate.Report) string {
 	head := []string{
 		fmt.Sprintf("canaryctl calibrate: %s requests from %s to %s", thousands(r.Totals.Total), stamp(r.Span.From), stamp(r.Span.To)),
-		"keys of canary in canary.yaml; canaryctl calibrate --write puts the values there and keeps the rest",
+		"keys of " + keysOf(r.Scene) + " in canary.yaml; canaryctl calibrate --write puts the values there and keeps the rest",
 	}
 	if !r.Verdict.OK {
 		head = append(head, "NO VERDICT TO BUILD ON: "+strings.Join(r.Verdict.Reasons, ", ")+"; the text report says what to do")
@@ -66,6 +66,14 @@ func yamlHead(r *calibrate.Report) string {
 		out += "# " + plain(line) + "\n"
 	}
 	return out
+}
+
+// keysOf names where the values of a scene stand, "" for the whole service's.
+func keysOf(scene string) string {
+	if scene == "" {
+		return "canary"
+	}
+	return "scenes." + scene + ", or of canary where there are no scenes,"
 }
 
 // longestHold is the hold in minutes above which a step has none: four weeks.

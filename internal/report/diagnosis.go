@@ -134,6 +134,9 @@ func (d *Diagnosis) refusals(b *strings.Builder) {
 		text += "; without what our own breaker refused " + portion(x.Sent)
 	}
 	entry(b, "429", "%s", text)
+	if x.Failing.Count > 0 {
+		entry(b, "failed otherwise", "%s", portion(x.Failing))
+	}
 	entry(b, "refused by", "upstream %s, own breaker %s, nobody knows %s", thousands(x.Refusals.Upstream), thousands(x.Refusals.OwnBreaker), thousands(x.Refusals.Unknown))
 	if x.Answered != nil {
 		entry(b, "requests", "answered %s", portion(diagnose.Share{Count: *x.Answered, Of: *x.Requests}))

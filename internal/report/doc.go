@@ -40,7 +40,7 @@ func pct(w release.Weight) float64 { return w.Share() }
 // shown as U+FFFD.
 func plain(name string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) {
+		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
 			return unicode.ReplacementChar
 		}
 		return r

@@ -3,6 +3,7 @@ package shadow
 import (
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/stats"
@@ -65,7 +66,7 @@ type Check struct {
 	Value   *float64        `json:"value"` // a fraction of 1, or milliseconds; nil if nothing was seen
 	Limit   float64         `json:"limit"` // fails above it
 	Samples int64           `json:"samples"`
-	Needed  int64           `json:"needed"` // samples that are missing before it is judged
+	Needed  int64           `json:"needed"` // samples that are missing before it can pass
 }
 
 // The names of the checks.
@@ -89,7 +90,8 @@ type Standing struct {
 	CanaryFailed int64    `json:"canary_failed"` // the canary's calls without an answer, time-outs among them
 	TimedOut     int64    `json:"canary_timed_out"`
 	BothParsed   int64    `json:"both_parsed"` // pairs in which both answers parse
-	Mismatched   int64    `json:"mismatched"`  // of BothParsed, those with different chains of tools
+	ToolsKnown   int64    `json:"tools_known"` // of BothParsed, those of which the tools of both answers are known
+	Mismatched   int64    `json:"mismatched"`  // of ToolsKnown, those with different chains of tools
 	Timed        int64    `json:"timed"`       // the canary's answers with a known latency
 	P95MS        *float64 `json:"p95_ms"`      // their 95th percentile, nearest rank; nil if there are none
 	Checks       []Check  `json:"checks"`
@@ -97,7 +99,7 @@ type Standing struct {
 
 // tally is what is kept of a pair.
 type tally struct {
-	stableParsed, canaryParsed, failed, timedOut, mismatched bool
+	stableParsed, canaryParsed, failed, timedOut, toolsKnown, mismatched bool
 
 	latencyMS float64
 	timed     bool
@@ -114,7 +116,8 @@ func (p *Policy) tally(pair *Pair) tally {
 		latencyMS:    c.LatencyMS,
 	}
 	t.timed = c.Timed && !t.failed
-	t.mismatched = t.stableParsed && t.canaryParsed && !slices.Equal(pair.Stable.Tools, c.Tools)
+	t.toolsKnown = t.stableParsed && t.canaryParsed && !pair.Stable.ToolsUnknown && !c.ToolsUnknown
+	t.mismatched = t.toolsKnown && !slices.Equal(pair.Stable.Tools, c.Tools)
 	return t
 }
 
@@ -129,6 +132,7 @@ func (p *Policy) standing(tallies []tally) Standing {
 		s.CanaryFailed += one(t.failed)
 		s.TimedOut += one(t.timedOut)
 		s.BothParsed += one(t.stableParsed && t.canaryParsed)
+		s.ToolsKnown += one(t.toolsKnown)
 		s.Mismatched += one(t.mismatched)
 		if t.timed {
 			latencies = append(latencies, t.latencyMS)
@@ -144,37 +148,57 @@ func (p *Policy) standing(tallies []tally) Standing {
 }
 
 // judge sets checks, action and reason. A failing check decides by its rank;
-// ready is only what passed every one of them.
+// ready is only what passed every one of them, each on enough of its own samples:
+// a single latency does not show that a canary is fast.
 func (p *Policy) judge(s *Standing) {
 	s.Checks = []Check{
 		p.check(s, checkParseGap, p.ParseGap, max(s.StableParsed-s.CanaryParsed, 0), s.Pairs),
-		p.check(s, checkToolMismatch, p.ToolMismatch, s.Mismatched, s.BothParsed),
-		{Name: checkP95, Verdict: p.verdict(s, s.Timed, s.P95MS != nil && *s.P95MS > p.P95MS), Value: s.P95MS, Limit: p.P95MS, Samples: s.Timed, Needed: p.needed(s)},
+		p.check(s, checkToolMismatch, p.ToolMismatch, s.Mismatched, s.ToolsKnown),
+		{Name: checkP95, Verdict: p.verdict(s, s.Timed, s.P95MS != nil && *s.P95MS > p.P95MS), Value: s.P95MS, Limit: p.P95MS, Samples: s.Timed, Needed: p.needed(s.Timed)},
 	}
 	s.Action, s.Reason = PromoteReady, "every check passed"
-	if missing := p.needed(s); missing > 0 {
+	if p.needed(s.Pairs) > 0 {
 		s.Action, s.Reason = Observe, fmt.Sprintf("%d of %d pairs", s.Pairs, p.Least)
 		return
 	}
 	for i := len(s.Checks) - 1; i >= 0; i-- {
-		c := &s.Checks[i]
-		if c.Verdict == release.NoData {
-			s.Action, s.Reason = Observe, map[string]string{
-				checkToolMismatch: "in no pair do both answers parse",
-				checkP95:          "no latency of the canary is known",
-			}[c.Name]
+		switch c := &s.Checks[i]; c.Verdict {
+		case release.NoData:
+			s.Action, s.Reason = Observe, p.unseen(s, c.Name)
+		case release.Insufficient:
+			s.Action, s.Reason = Observe, p.thin(s, c)
 		}
 	}
 	p.failures(s)
+}
+
+// unseen says what a check has not one sample of.
+func (p *Policy) unseen(s *Standing, check string) string {
+	switch {
+	case check == checkP95:
+		return "no latency of the canary is known"
+	case s.BothParsed > 0:
+		return "in no pair are the tools of both answers known"
+	}
+	return "in no pair do both answers parse"
+}
+
+// thin says of what a check has too few.
+func (p *Policy) thin(s *Standing, c *Check) string {
+	of := "the latency of the canary is known in %d of %d pairs"
+	if c.Name == checkToolMismatch {
+		of = "both answers parse, and their tools are known, in %d of %d pairs"
+	}
+	return fmt.Sprintf(of+": fewer than %d", c.Samples, s.Pairs, p.Least)
 }
 
 // failures lets the first failing check decide: parse gap, tools, latency.
 func (p *Policy) failures(s *Standing) {
 	switch {
 	case s.Checks[0].Verdict == release.Fail:
-		s.Action, s.Reason = RollBack, fmt.Sprintf("stable parses %d of %d, the canary %d: a gap above %s %%", s.StableParsed, s.Pairs, s.CanaryParsed, percent(p.ParseGap))
+		s.Action, s.Reason = RollBack, fmt.Sprintf("stable parses %d of %d, the canary %d: a gap above %s %%", s.StableParsed, s.Pairs, s.CanaryParsed, Percent(p.ParseGap))
 	case s.Checks[1].Verdict == release.Fail:
-		s.Action, s.Reason = RollBack, fmt.Sprintf("other tools in %d of %d: above %s %%", s.Mismatched, s.BothParsed, percent(p.ToolMismatch))
+		s.Action, s.Reason = RollBack, fmt.Sprintf("other tools in %d of %d: above %s %%", s.Mismatched, s.ToolsKnown, Percent(p.ToolMismatch))
 	case s.Checks[2].Verdict == release.Fail:
 		s.Action, s.Reason = Throttle, fmt.Sprintf("p95 %g ms: above %g ms", *s.P95MS, p.P95MS)
 	}
@@ -182,7 +206,7 @@ func (p *Policy) failures(s *Standing) {
 
 // check compares a share of counts with its limit, exactly.
 func (p *Policy) check(s *Standing, name string, limit release.Ratio, count, of int64) Check {
-	c := Check{Name: name, Verdict: p.verdict(s, of, limit.Compare(count, of) > 0), Limit: limit.Float64(), Samples: of, Needed: p.needed(s)}
+	c := Check{Name: name, Verdict: p.verdict(s, of, limit.Compare(count, of) > 0), Limit: limit.Float64(), Samples: of, Needed: p.needed(of)}
 	if of > 0 {
 		share := float64(count) / float64(of)
 		c.Value = &share
@@ -194,16 +218,18 @@ func (p *Policy) verdict(s *Standing, samples int64, above bool) release.Verdict
 	switch {
 	case samples == 0:
 		return release.NoData
-	case p.needed(s) > 0:
+	case p.needed(s.Pairs) > 0:
 		return release.Insufficient
 	case above:
-		return release.Fail
+		return release.Fail // few samples are no reason to go on
+	case p.needed(samples) > 0:
+		return release.Insufficient
 	}
 	return release.Pass
 }
 
-// needed is how many pairs are missing before anything is judged.
-func (p *Policy) needed(s *Standing) int64 { return max(int64(p.Least)-s.Pairs, 0) }
+// needed is how many of the samples are missing that a check needs to pass.
+func (p *Policy) needed(samples int64) int64 { return max(int64(p.Least)-samples, 0) }
 
 func one(b bool) int64 {
 	if b {
@@ -212,11 +238,11 @@ func one(b bool) int64 {
 	return 0
 }
 
-// percent writes a share in percent.
-func percent(r release.Ratio) string {
+// Percent writes a share in percent, without the sign and with every digit.
+func Percent(r release.Ratio) string {
 	whole, err := r.Mul(release.NewRatio(100, 1))
 	if err != nil {
-		return fmt.Sprintf("%g", 100*r.Float64())
+		return strconv.FormatFloat(100*r.Float64(), 'g', -1, 64)
 	}
 	return whole.String()
 }

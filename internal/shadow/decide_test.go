@@ -113,7 +113,7 @@ func TestFiguresOfAStanding(t *testing.T) {
 	gap, mismatch := 1.0/40, 2.0/39
 	want := shadow.Standing{
 		Action: shadow.PromoteReady, Reason: "every check passed",
-		Seen: 40, Pairs: 40, StableParsed: 40, CanaryParsed: 39, CanaryFailed: 1, BothParsed: 39, Mismatched: 2, Timed: 39, P95MS: &p95,
+		Seen: 40, Pairs: 40, StableParsed: 40, CanaryParsed: 39, CanaryFailed: 1, BothParsed: 39, ToolsKnown: 39, Mismatched: 2, Timed: 39, P95MS: &p95,
 		Checks: []shadow.Check{
 			{Name: "parse_gap", Verdict: release.Pass, Value: &gap, Limit: 0.03, Samples: 40},
 			{Name: "tool_mismatch", Verdict: release.Pass, Value: &mismatch, Limit: 0.08, Samples: 39},
@@ -202,4 +202,79 @@ func TestFingerprintsAreUnambiguous(t *testing.T) {
 			t.Fatalf("%+v and %+v: %s and %s", a, b, a.Fingerprint(), b.Fingerprint())
 		}
 	})
+}
+
+// Least holds for each check: ready is what was seen often enough. What fails is
+// not waited for.
+func TestThinEvidenceIsNotReady(t *testing.T) {
+	unknown := shadow.Answer{Parsed: true, ToolsUnknown: true, LatencyMS: 100, Timed: true}
+	untimed := shadow.Answer{Parsed: true, Tools: []string{"search"}}
+	other := shadow.Answer{Parsed: true, Tools: []string{"fetch"}, LatencyMS: 100, Timed: true}
+	for _, tt := range []struct {
+		name       string
+		many, few  shadow.Answer // the canary's
+		stable     shadow.Answer
+		n          int // of few
+		want       shadow.Action
+		toolsKnown int64
+		ready      bool
+	}{
+		{"no tools are known", unknown, good(100), good(100), 0, shadow.Observe, 0, false},
+		{"nor stable's", good(100), good(100), unknown, 0, shadow.Observe, 0, false},
+		{"tools are known of 19", unknown, good(100), good(100), 19, shadow.Observe, 19, false},
+		{"tools are known of 20", unknown, good(100), good(100), 20, shadow.PromoteReady, 20, true},
+		{"one latency", untimed, good(100), good(100), 1, shadow.Observe, 50, false},
+		{"20 latencies", untimed, good(100), good(100), 20, shadow.PromoteReady, 50, true},
+		{"other tools in 2 of 2 that are known", unknown, other, good(100), 2, shadow.RollBack, 2, false},
+		{"one latency, and it is slow", untimed, good(2100), good(100), 1, shadow.Throttle, 50, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := shadow.NewWindows(shadow.DefaultPolicy())
+			for i := range 50 {
+				canary := tt.many
+				if i < tt.n {
+					canary = tt.few
+				}
+				w.Add(shadow.Pair{Stable: tt.stable, Canary: canary})
+			}
+			s := w.Standings()[0]
+			if s.Action != tt.want || s.ToolsKnown != tt.toolsKnown || (s.Reason == "every check passed") != tt.ready {
+				t.Errorf("%s (%s), tools of %d known", s.Action, s.Reason, s.ToolsKnown)
+			}
+		})
+	}
+}
+
+// A window that is given up takes its roll-back with it no further than the
+// next twenty pairs of the same versions.
+func TestARollBackOutlivesItsWindow(t *testing.T) {
+	w := shadow.NewWindows(shadow.DefaultPolicy())
+	add := func(n int, canary string, a shadow.Answer) {
+		for range n {
+			w.Add(shadow.Pair{Stable: good(100), Canary: a, CanaryFingerprint: canary})
+		}
+	}
+	action := func(canary string) (out []string) {
+		for _, s := range w.Standings() {
+			if s.Fingerprint == canary {
+				out = append(out, fmt.Sprint(s.Action, s.Seen))
+			}
+		}
+		return out
+	}
+	add(50, "bad", broken())
+	for i := range 1500 {
+		add(1, fmt.Sprint("other", i), good(100))
+	}
+	if diff := cmp.Diff([]string{"roll_back 50"}, action("bad")); diff != "" || w.Dropped() != 501 {
+		t.Errorf("given up: %s, dropped %d", diff, w.Dropped())
+	}
+	add(19, "bad", good(100))
+	if diff := cmp.Diff([]string{"roll_back 69"}, action("bad")); diff != "" {
+		t.Errorf("after 19 pairs: %s", diff)
+	}
+	add(1, "bad", good(100))
+	if diff := cmp.Diff([]string{"promote_ready 20"}, action("bad")); diff != "" {
+		t.Errorf("after 20 pairs: %s", diff)
+	}
 }

@@ -93,7 +93,7 @@ func TestMissingFields(t *testing.T) {
 		stable, canary string
 		want           shadow.Grade
 	}{
-		{`{}`, `{}`, shadow.Benign}, {`{"a":1}`, `{}`, shadow.Fatal}, {`{}`, `{"a":1}`, shadow.Fatal}, {`{"a":null}`, `{}`, shadow.Fatal}, {`[]`, `{"a":1}`, shadow.Fatal},
+		{`{}`, `{}`, shadow.Unjudged}, {`{"a":1}`, `{}`, shadow.Fatal}, {`{}`, `{"a":1}`, shadow.Fatal}, {`{"a":null}`, `{}`, shadow.Fatal}, {`[]`, `{"a":1}`, shadow.Fatal},
 	} {
 		if v := judge(t, c, tt.stable, tt.canary, ""); v.Grade != tt.want {
 			t.Errorf("%s against %s: %s, want %s", tt.stable, tt.canary, v.Grade, tt.want)
@@ -103,7 +103,7 @@ func TestMissingFields(t *testing.T) {
 
 func TestFieldsFurtherIn(t *testing.T) {
 	f := shadow.Field{Path: []string{"customer", "name"}, Weight: release.NewRatio(1, 1)}
-	v := judge(t, bare(f, field("a", 3, shadow.Exact)), `{"customer":{"name":"x"}}`, `{"customer":{"name":"y"}}`, "")
+	v := judge(t, bare(f, field("a", 3, shadow.Exact)), `{"a":1,"customer":{"name":"x"}}`, `{"a":1,"customer":{"name":"y"}}`, "")
 	want := []shadow.Reason{{Field: "customer.name", Text: "differs (weight 1)"}}
 	if diff := cmp.Diff(want, v.Reasons); diff != "" || v.Grade != shadow.Risk {
 		t.Errorf("%s: %s", v.Grade, diff)
@@ -280,4 +280,30 @@ func FuzzJudge(f *testing.F) {
 			t.Errorf("%s without a reason", v.Grade)
 		}
 	})
+}
+
+// What neither answer has is no likeness: it is in neither sum.
+func TestWhatNeitherHasIsNotCompared(t *testing.T) {
+	c := bare(field("a", 1, shadow.Exact), field("b", 9, shadow.Exact), shadow.Field{Path: []string{"x", "y"}, Weight: release.NewRatio(1, 1)})
+	for _, tt := range []struct{ stable, canary, gold, want string }{
+		{`{"a":1}`, `{"a":2}`, "", "fatal 0/1"},
+		{`{"a":1}`, `{"a":1}`, "", "benign 1/1"},
+		{`{"a":1}`, `{"a":1,"b":null}`, "", "fatal 1/10"},
+		{`{"c":1}`, `{"c":2}`, "", "no_data 0/0"},
+		{`[1]`, `"x y"`, "", "fatal 0/0"}, // no JSON
+		{`[1]`, `[2]`, "", "no_data 0/0"},
+		{`{"x":{"y":1}}`, `{"x.y":1}`, "", "benign 1/1"},
+		{`{"x":{"y":1}}`, `{"x.y":2}`, "", "fatal 0/1"},
+		{`{}`, `{"x.y":2}`, `{"x.y":1}`, "fatal 0/0"},
+		{`{}`, `{"x.y":1}`, `{"x.y":1}`, "benign 1/1"},
+	} {
+		v := judge(t, c, tt.stable, tt.canary, tt.gold)
+		of := v.Of
+		if of.IsZero() {
+			of = release.Ratio{}
+		}
+		if got := fmt.Sprintf("%s %s/%s", v.Grade, v.Equal, of); got != tt.want {
+			t.Errorf("%s against %s: %s, want %s", tt.stable, tt.canary, got, tt.want)
+		}
+	}
 }

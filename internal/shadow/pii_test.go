@@ -180,3 +180,48 @@ func TestPersonalDataIsNeverQuoted(t *testing.T) {
 		}
 	})
 }
+
+// A reason shows no key that may be somebody: an address, or a run of digits of
+// whatever kind.
+func TestKeysThatMayBeSomebodyAreMasked(t *testing.T) {
+	for key, want := range map[string]string{
+		"li@example.com": "<key>", "acct 12345": "<key>", "１２３４５": "<key>", "a\u202eb": "<key>", "sku_1234": "sku_1234", "名前": "名前",
+	} {
+		c := &shadow.Contract{Structure: func(any) []shadow.Fault { return []shadow.Fault{{Path: []string{key}, Text: "is not allowed"}} }}
+		v := judge(t, c, `{}`, `{"a":1}`, "")
+		if len(v.Reasons) != 1 || v.Reasons[0].Field != want {
+			t.Errorf("%q: %v, want %s", key, v.Reasons, want)
+		}
+	}
+}
+
+// Excepted fields are excepted in the JSON of other choices too, and nowhere
+// else.
+func TestTextsBesideTheAnswer(t *testing.T) {
+	c := bare(field("a", 1, shadow.Exact))
+	c.Kinds, c.Except = shadow.BuiltInKinds(), []string{"order"}
+	for name, tt := range map[string]struct {
+		beside string
+		want   string
+	}{
+		"an excepted field of a second choice": {`{"index":1,"message":{"content":"{\"order\":\"123456789012345678\"}"}}`, ""},
+		"another field of a second choice":     {`{"index":1,"message":{"content":"{\"note\":\"123456789012345678\"}"}}`, "choices[1].message.content.note"},
+		"the same text as prose":               {`{"index":1,"message":{"content":"order 123456789012345678"}}`, "choices[1].message.content"},
+		"digits of an id":                      {`{"index":1,"message":{"content":"ok","tool_calls":[{"id":"13800138000"}]}}`, ""},
+		"what tokens cost":                     {`{"index":1,"logprobs":{"content":[{"token":"13800138000"}]}}`, ""},
+		"a key that is a number, masked":       {`{"index":1,"message":{"13800138000":"13800138001"}}`, "choices[1].message.<key>"},
+		"arguments of a second choice's call":  {`{"index":1,"message":{"tool_calls":[{"function":{"arguments":"{\"to\":13800138000}"}}]}}`, "choices[1].message.tool_calls[0].function.arguments.to"},
+		"a refusal":                            {`{"index":1,"message":{"refusal":"not 13800138000"}}`, "choices[1].message.refusal"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			v := judge(t, c, `{"a":1}`, `{"choices":[{"message":{"content":"{\"a\":1}"}},`+tt.beside+`]}`, "")
+			got := ""
+			for _, r := range v.Reasons {
+				got += r.Field
+			}
+			if got != tt.want || (v.Grade == shadow.Fatal) != (tt.want != "") {
+				t.Errorf("%s at %q, want %q", v.Grade, got, tt.want)
+			}
+		})
+	}
+}

@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"math"
 	"math/big"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -71,11 +72,16 @@ type SetCheck struct {
 	Of      int64    `json:"baseline_samples"`
 	Needed  int64    `json:"needed"`  // samples that are missing before it is judged
 	Observe bool     `json:"observe"` // it decides nothing
+	// OutOfReach says that no canary of this size could fail the check, as
+	// where the limit of a share is above 1: one that is worse than stable is
+	// no_data then, for nothing was tried.
+	OutOfReach bool `json:"limit_out_of_reach,omitempty"`
 }
 
 // CompareSets holds a canary's set against stable's, signal by signal in the
-// breaker's order. Figures that neither set has are left out; what only one has
-// is no_data.
+// breaker's order. Figures that neither set has are left out. What only stable
+// has is no_data, and so is what only the canary has, unless the limit needs
+// nothing of stable's.
 func CompareSets(stable, canary *RecordSet, l *SetLimits) []SetCheck {
 	c := &setComparison{stable: stable, canary: canary, limits: l}
 	c.violations()
@@ -137,7 +143,30 @@ func (c *setComparison) begin(s release.Signal, figure string, has release.Figur
 
 func (k *SetCheck) value(v float64)    { k.Value = &v }
 func (k *SetCheck) baseline(v float64) { k.Baseline = &v }
-func (k *SetCheck) limit(v float64)    { k.Limit = &v }
+
+// limit sets the limit. One that is beyond all numbers is none.
+func (k *SetCheck) limit(v float64) {
+	if !math.IsInf(v, 0) {
+		k.Limit = &v
+	}
+}
+
+// unreachable takes back a pass that could be nothing else, unless the canary is
+// no worse than stable.
+func (k *SetCheck) unreachable(worse bool) {
+	if k.OutOfReach = true; k.Verdict == release.Pass && worse {
+		k.Verdict = release.NoData
+	}
+}
+
+// more reports whether count of of is a larger share than before of beforeOf,
+// exactly; of nothing any count is.
+func more(count, of, before, beforeOf int64) bool {
+	if beforeOf == 0 || of == 0 {
+		return count > 0
+	}
+	return big.NewRat(count, of).Cmp(big.NewRat(before, beforeOf)) > 0
+}
 
 // decide sets the verdict once there are enough samples.
 func (k *SetCheck) decide(least int64, fails bool) {
@@ -178,6 +207,9 @@ func (c *setComparison) violations() {
 	k.limit(float64(allowed))
 	k.Samples = w.Total
 	k.decide(0, w.Violations >= allowed)
+	if allowed > w.Total {
+		k.unreachable(more(w.Violations, w.Total, s.Violations, k.Of))
+	}
 }
 
 func (c *setComparison) cost() {
@@ -192,7 +224,9 @@ func (c *setComparison) cost() {
 	k.baseline(c.stable.Window.CostMean)
 	k.Of = c.stable.Window.Total
 	k.limit(c.stable.Window.CostMean * c.limits.CostRatio.Float64())
-	k.decide(0, *k.Value >= *k.Limit && *k.Value > 0)
+	if k.Limit != nil {
+		k.decide(0, *k.Value >= *k.Limit && *k.Value > 0)
+	}
 }
 
 // p99 holds the percentile against stable's times the limit of live windows,
@@ -249,7 +283,11 @@ func (c *setComparison) transfers() {
 		limit = rate
 	}
 	k.limit(limit.Float64())
-	k.decide(0, w.Transfers >= l.MinTransfers && limit.Compare(w.Transfers, w.Total) >= 0)
+	trips := func(n int64) bool { return n >= l.MinTransfers && limit.Compare(n, w.Total) >= 0 }
+	k.decide(0, trips(w.Transfers))
+	if !trips(w.Total) {
+		k.unreachable(more(w.Transfers, w.Total, s.Transfers, k.Of))
+	}
 }
 
 // share holds a counted share of streaming or infrastructure against its limit.
@@ -259,9 +297,10 @@ func (c *setComparison) share(s release.Signal) {
 		return
 	}
 	counts := breaker.StreamCountsOf(&c.stable.Window)
-	if n := counts.Of(s); n.Of > 0 {
-		k.baseline(float64(n.Sum) / float64(n.Of))
-		k.Of = n.Of
+	before := counts.Of(s)
+	if before.Of > 0 {
+		k.baseline(float64(before.Sum) / float64(before.Of))
+		k.Of = before.Of
 	}
 	limit := c.limits.Shares[s]
 	k.limit(limit.Limit.Float64())
@@ -274,6 +313,9 @@ func (c *setComparison) share(s release.Signal) {
 		k.value(float64(n.Sum) / float64(n.Of))
 	}
 	k.decide(limit.MinOf, limit.Trips(n))
+	if all := (breaker.Counted{Sum: n.Of, Of: n.Of}); !limit.Trips(all) {
+		k.unreachable(more(n.Sum, n.Of, before.Sum, before.Of))
+	}
 }
 
 func (c *setComparison) itl() {
@@ -319,7 +361,9 @@ func (c *setComparison) median(s release.Signal, stable, canary []stats.Weighted
 		low, _ := stats.QuantileRanks(k.Samples, half, c.limits.Confidence)
 		_, high := stats.QuantileRanks(k.Of, half, c.limits.Confidence)
 		certain := atRank(canary, low) / atRank(stable, high)
-		k.AtLeast = &certain
+		if !math.IsInf(certain, 0) { // times of next to nothing
+			k.AtLeast = &certain
+		}
 		k.Verdict = release.Pass
 		if certain >= c.limits.Slower.Float64() {
 			k.Verdict = release.Fail
@@ -351,6 +395,9 @@ func (c *setComparison) solveRate() {
 	at, _ := floor.Float64()
 	k.limit(at)
 	k.decide(l.MinJudged, big.NewRat(w.Solved, w.Judged).Cmp(floor) <= 0)
+	if floor.Sign() < 0 {
+		k.unreachable(more(s.Solved, s.Judged, w.Solved, w.Judged))
+	}
 }
 
 // weightOf is how many values a distribution has.

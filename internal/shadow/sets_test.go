@@ -66,7 +66,7 @@ func TestCountsAtTheirBoundaries(t *testing.T) {
 		{"no cost of stable", release.Window{Total: 10}, release.Window{Total: 10, CostMean: 1, Known: release.HasCostMean}, "cost mean_usd no_data"},
 		{"transfers at three times stable's", release.Window{Total: 100, Transfers: 10, Known: release.HasTransfers}, release.Window{Total: 100, Transfers: 30, Known: release.HasTransfers}, "transfers share fail"},
 		{"transfers below that", release.Window{Total: 100, Transfers: 10, Known: release.HasTransfers}, release.Window{Total: 100, Transfers: 29, Known: release.HasTransfers}, "transfers share pass"},
-		{"two transfers of two", release.Window{Total: 100, Known: release.HasTransfers}, release.Window{Total: 2, Transfers: 2, Known: release.HasTransfers}, "transfers share pass"},
+		{"two transfers of two", release.Window{Total: 100, Known: release.HasTransfers}, release.Window{Total: 2, Transfers: 2, Known: release.HasTransfers}, "transfers share no_data"},
 		{"exactly 1 % errors", release.Window{}, release.Window{StatusOf: 300, Errors: 3, Known: release.HasErrors}, "errors share pass"},
 		{"above 1 % errors", release.Window{}, release.Window{StatusOf: 299, Errors: 3, Known: release.HasErrors}, "errors share fail"},
 		{"two errors of 150 are too few", release.Window{}, release.Window{StatusOf: 150, Errors: 2, Known: release.HasErrors}, "errors share pass"},
@@ -76,6 +76,14 @@ func TestCountsAtTheirBoundaries(t *testing.T) {
 		{"solve rate exactly 10 points down", release.Window{Judged: 100, Solved: 90, Known: release.HasSolved}, release.Window{Judged: 200, Solved: 160, Known: release.HasSolved}, "solve_rate share fail"},
 		{"solve rate less than that", release.Window{Judged: 100, Solved: 90, Known: release.HasSolved}, release.Window{Judged: 200, Solved: 161, Known: release.HasSolved}, "solve_rate share pass"},
 		{"199 judged are too few", release.Window{Judged: 100, Solved: 90, Known: release.HasSolved}, release.Window{Judged: 199, Solved: 1, Known: release.HasSolved}, "solve_rate share insufficient"},
+		{"all are handed over, and the limit is 120 %", release.Window{Total: 100, Transfers: 40, Known: release.HasTransfers}, release.Window{Total: 100, Transfers: 100, Known: release.HasTransfers}, "transfers share no_data"},
+		{"no more than stable's, and the limit is 120 %", release.Window{Total: 100, Transfers: 40, Known: release.HasTransfers}, release.Window{Total: 50, Transfers: 20, Known: release.HasTransfers}, "transfers share pass"},
+		{"all violate, and 200 of 100 are allowed", release.Window{Total: 100, Violations: 20, Known: release.HasViolations}, release.Window{Total: 100, Violations: 100, Known: release.HasViolations}, "violations count no_data"},
+		{"none violates, and 200 of 100 are allowed", release.Window{Total: 100, Violations: 20, Known: release.HasViolations}, release.Window{Total: 100, Known: release.HasViolations}, "violations count pass"},
+		{"two errors of two are too few to trip", release.Window{StatusOf: 100, Known: release.HasErrors}, release.Window{StatusOf: 2, Errors: 2, Known: release.HasErrors}, "errors share no_data"},
+		{"solve rate 0, and the limit is below it", release.Window{Judged: 100, Solved: 5, Known: release.HasSolved}, release.Window{Judged: 200, Known: release.HasSolved}, "solve_rate share no_data"},
+		{"solve rate as stable's, and the limit is below 0", release.Window{Judged: 100, Solved: 5, Known: release.HasSolved}, release.Window{Judged: 200, Solved: 10, Known: release.HasSolved}, "solve_rate share pass"},
+		{"solve rate 0, and the limit is 0", release.Window{Judged: 100, Solved: 10, Known: release.HasSolved}, release.Window{Judged: 200, Known: release.HasSolved}, "solve_rate share fail"},
 		{"no solve rate of stable", release.Window{}, release.Window{Judged: 200, Solved: 1, Known: release.HasSolved}, "solve_rate share no_data"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -204,6 +212,23 @@ func TestOutcome(t *testing.T) {
 	} {
 		if got := shadow.Outcome(tt.checks); got != tt.want {
 			t.Errorf("%v: %s, want %s", said(tt.checks), got, tt.want)
+		}
+	}
+}
+
+// Figures of any size are written: JSON has no infinity.
+func TestFiguresBeyondAllNumbersAreNone(t *testing.T) {
+	const known = release.HasP99 | release.HasCostMean
+	set := func(v float64) *shadow.RecordSet {
+		return &shadow.RecordSet{Window: release.Window{Total: 200, P99MS: v, CostMean: v, Known: known}, Latency: []stats.Weighted{{Value: v, Weight: 200}}}
+	}
+	for _, values := range [][2]float64{{1e-300, 8e8}, {5e-324, 1.7e308}, {1.7e308, 1.7e308}, {1.7e308, 1e-300}} {
+		checks := shadow.CompareSets(set(values[0]), set(values[1]), setLimits())
+		if _, err := json.Marshal(checks); err != nil {
+			t.Errorf("%v: %v", values, err)
+		}
+		if want := values[0] < values[1]; (shadow.Outcome(checks) == release.Fail) != want {
+			t.Errorf("%v: %v", values, said(checks))
 		}
 	}
 }

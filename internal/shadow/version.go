@@ -72,3 +72,13 @@ func (v Version) Differs(o Version) (parts Part) {
 	}
 	return parts
 }
+
+// Names lists the parts that a set holds, as they are called in files.
+func (p Part) Names() (names []string) {
+	for i, name := range [...]string{"model", "prompt_version", "tools_version", "temperature"} {
+		if p&(1<<i) != 0 {
+			names = append(names, name)
+		}
+	}
+	return names
+}

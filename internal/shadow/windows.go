@@ -31,6 +31,7 @@ const maxFingerprints = 1000
 type Windows struct {
 	policy    Policy
 	by        map[versions]*window
+	rolled    map[versions]Standing // that asked for a roll-back when their window was given up
 	added     int64
 	unaligned int64
 	dropped   int64
@@ -50,7 +51,9 @@ type window struct {
 
 // NewWindows returns windows without pairs. The policy's Window and Least must
 // be positive and Least not above Window.
-func NewWindows(p Policy) *Windows { return &Windows{policy: p, by: map[versions]*window{}} }
+func NewWindows(p Policy) *Windows {
+	return &Windows{policy: p, by: map[versions]*window{}, rolled: map[versions]Standing{}}
+}
 
 // Add takes the next pair. One that is not aligned is counted and not kept.
 func (w *Windows) Add(p Pair) {
@@ -90,17 +93,41 @@ func (w *Windows) makeRoom() {
 			oldest, at = key, of.last
 		}
 	}
+	last := w.standing(oldest)
 	delete(w.by, oldest)
 	w.dropped++
+	switch _, before := w.rolled[oldest]; {
+	case last.Action == RollBack && (before || len(w.rolled) < maxFingerprints):
+		w.rolled[oldest] = last
+	case last.Action != RollBack:
+		delete(w.rolled, oldest)
+	}
 }
 
-// Standings judges every window, sorted by fingerprint.
+// standing judges a window. One that began anew after it was given up says what
+// it said then until it has enough pairs again.
+func (w *Windows) standing(key versions) Standing {
+	of := w.by[key]
+	s := w.policy.standing(of.ring)
+	s.Fingerprint, s.Against, s.Seen = key.canary, key.stable, of.seen
+	if before, ok := w.rolled[key]; ok && w.policy.needed(s.Pairs) > 0 {
+		before.Seen += s.Seen
+		return before
+	}
+	return s
+}
+
+// Standings judges every window, sorted by fingerprint. Those that asked for a
+// roll-back when they were given up are among them.
 func (w *Windows) Standings() []Standing {
-	out := make([]Standing, 0, len(w.by))
-	for key, of := range w.by {
-		s := w.policy.standing(of.ring)
-		s.Fingerprint, s.Against, s.Seen = key.canary, key.stable, of.seen
-		out = append(out, s)
+	out := make([]Standing, 0, len(w.by)+len(w.rolled))
+	for key := range w.by {
+		out = append(out, w.standing(key))
+	}
+	for key, s := range w.rolled {
+		if w.by[key] == nil {
+			out = append(out, s)
+		}
 	}
 	slices.SortFunc(out, func(a, b Standing) int {
 		return cmp.Or(cmp.Compare(a.Fingerprint, b.Fingerprint), cmp.Compare(a.Against, b.Against))
@@ -113,5 +140,6 @@ func (w *Windows) Standings() []Standing {
 func (w *Windows) Unaligned() int64 { return w.unaligned }
 
 // Dropped returns how many windows were given up because there were more than
-// a thousand; those that waited longest for a pair go first.
+// a thousand; those that waited longest for a pair go first. What they said is
+// lost, but for a roll-back.
 func (w *Windows) Dropped() int64 { return w.dropped }

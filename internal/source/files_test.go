@@ -571,3 +571,20 @@ func TestMapAndArms(t *testing.T) {
 		}
 	}
 }
+
+// What was appended to a compressed file does not go away by waiting: it is no
+// file that is still being written.
+func TestBytesAfterACompressedFileAreSaidAndNotWaitedFor(t *testing.T) {
+	dir := t.TempDir()
+	write(t, filepath.Join(dir, "a.log.gz"), compress(t, records(0, 20))+"junk")
+	s := fileSource(t, "records", dir, "*.log.gz")
+	b, err := s.Read(t.Context(), noon, noon.Add(2*time.Minute))
+	if err == nil || !strings.Contains(err.Error(), "a.log.gz: after the compressed data come bytes that are no gzip (6a 75 6e 6b)") {
+		t.Errorf("%v, notes %q", err, b.Notes)
+	}
+	cut := compress(t, records(0, 20))
+	write(t, filepath.Join(dir, "a.log.gz"), cut[:len(cut)-3])
+	if b, err = s.Read(t.Context(), noon, noon.Add(2*time.Minute)); err != nil || !strings.Contains(strings.Join(b.Notes, " "), "read on when it has changed") {
+		t.Errorf("%v, notes %q", err, b.Notes)
+	}
+}

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -155,6 +156,38 @@ func TestACutCompressedFileSaysSo(t *testing.T) {
 	}
 	if _, err = read(string(zipped(t, string(zipped(t, recordLines)))), Options{}); err == nil || !strings.Contains(err.Error(), "gzip inside the compressed data") {
 		t.Error(err)
+	}
+}
+
+// What follows compressed data is no cut, whatever its length; the file that was
+// cut off within its second member is.
+func TestWhatFollowsCompressedDataIsSaid(t *testing.T) {
+	gz, zst := zipped(t, recordLines), zstded(t, recordLines)
+	for name, c := range map[string]struct {
+		text []byte
+		want string
+	}{
+		"one byte":               {append(bytes.Clone(gz), 'x'), "after the compressed data come bytes that are no gzip (78)"},
+		"a few bytes":            {append(bytes.Clone(gz), "garbage"...), "after the compressed data come bytes that are no gzip (67 61 72 62 61 67 65)"},
+		"lines":                  {append(bytes.Clone(gz), recordLines...), "after the compressed data come bytes that are no gzip (7b 22 "},
+		"zeros":                  {append(bytes.Clone(gz), make([]byte, 512)...), "after the compressed data come bytes that are no gzip (00 00 "},
+		"half a magic number":    {append(bytes.Clone(gz), 0x1f), "cut off"},
+		"half a second member":   {append(bytes.Clone(gz), gz[:len(gz)/2]...), "cut off"},
+		"zstd and lines":         {append(bytes.Clone(zst), recordLines...), "after the compressed data come bytes that are no zstd"},
+		"half a second of zstds": {append(bytes.Clone(zst), zst[:len(zst)/2]...), "cut off"},
+	} {
+		_, err := read(string(c.text), Options{})
+		if err == nil || !strings.Contains(err.Error(), c.want) || strings.Contains(c.want, "after") && strings.Contains(err.Error(), "cut off") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	_, err := read(string(append(gz, 'x')), Options{})
+	if h, ok := errors.AsType[Hinter](err); !ok || h.Hint() == "" {
+		t.Errorf("%v says nothing of what to do", err)
+	}
+	once, twice := mustRead(t, string(zipped(t, recordLines)), Options{}), mustRead(t, string(append(zipped(t, recordLines), zipped(t, recordLines)...)), Options{})
+	if twice.Rows != 2*once.Rows {
+		t.Errorf("%d rows of two members, %d of one", twice.Rows, once.Rows)
 	}
 }
 

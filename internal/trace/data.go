@@ -61,6 +61,10 @@ type Data struct {
 	// first dozen of them.
 	Strange []string
 
+	// Snapshots is set where the windows are the differences of snapshots of
+	// /metrics.
+	Snapshots bool
+
 	// First and Last are the instants covered: the first and last record, or
 	// the start of the first and the end of the last window.
 	First, Last time.Time

@@ -154,7 +154,7 @@ func (s *snapshots) add(path string, lines []metricLine, data *Data) error {
 	}
 	if s.held += len(lines); s.held > s.most {
 		return &InputError{File: path, Msg: fmt.Sprintf("the snapshots up to this one hold more than %d values, which is all that is held at once", s.most),
-			Advice: "give fewer days at once to canaryctl windows, and read what it writes of each together"}
+			Advice: "give fewer days at once, or every other file: windows are then twice as long"}
 	}
 	t := s.target(path, name)
 	shot.series, shot.values = make([]int32, 0, len(lines)), make([]float64, 0, len(lines))
@@ -321,7 +321,7 @@ func (f *feed) finishSnapshots(paths []string) error {
 	if err != nil {
 		return err
 	}
-	d.Kind = Windows
+	d.Kind, d.Snapshots = Windows, true
 	c := newCourse(f, p, s.over(p))
 	if err := c.run(targets); err != nil {
 		return err

@@ -696,6 +696,63 @@ func TestSnapshotsAddUp(t *testing.T) {
 	})
 }
 
+// What is held is bounded, and said, whatever the files are.
+func TestMoreSnapshotsThanAreHeldAreRefused(t *testing.T) {
+	s, err := newSnapshots(&Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, _, err := readExposition(strings.NewReader(vllmText(5, 0)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.most = 3 * len(lines)
+	for i := range 4 {
+		err = s.add(fmt.Sprintf("m-%d.prom", 1777896000+60*i), lines, &Data{})
+		if i < 3 && err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e, ok := errors.AsType[*InputError](err); !ok || e.File != "m-1777896180.prom" || e.Hint() == "" {
+		t.Errorf("%v", err)
+	}
+}
+
+// A snapshot that shows the series of the one before holds eight bytes a value.
+func TestSnapshotsOfTheSameSeriesShareTheirList(t *testing.T) {
+	s, err := newSnapshots(&Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, text := range []string{vllmText(5, 0), vllmText(6, 0), vllmText(7, 0)} {
+		lines, _, err := readExposition(strings.NewReader(text), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.add(fmt.Sprintf("m-%d.prom", 1777896000+60*i), lines, &Data{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, target := range s.targets {
+		first := &target.shots[0]
+		for _, shot := range target.shots[1:] {
+			if len(shot.series) == 0 || &shot.series[0] != &first.series[0] || len(shot.values) != cap(shot.values) {
+				t.Errorf("%d series in a list of its own, %d values in room for %d", len(shot.series), len(shot.values), cap(shot.values))
+			}
+		}
+	}
+}
+
+// The list of presets is the caller's own.
+func TestPresetsCannotBeChangedFromOutside(t *testing.T) {
+	list := Presets()
+	list[0].Name = "spoilt"
+	clear(list[0].Queries())
+	if got := Presets()[0]; got.Name != "vllm" || len(got.Queries()) == 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
 func FuzzExposition(f *testing.F) {
 	f.Add("# TYPE a histogram\na_bucket{le=\"1\"} 3\na_bucket{le=\"+Inf\"} 4\na_sum 2\na_count 4 1777896000\n# EOF")
 	f.Add("vllm:request_success_total{a=\"\\\"}#\"} NaN # {b=\"c\"} 1 2\r\n")

@@ -1,6 +1,8 @@
 package trace
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -60,7 +62,11 @@ func TestWhatIsNoTimeIsRefused(t *testing.T) {
 		"2016-12-31T23:59:61Z":      "is not a time",
 		"0001-01-01T00:00:00Z":      "out of range",
 		"1679-12-31T23:59:59Z":      "out of range",
+		"2260-01-01T00:00:00Z":      "out of range: from 1680 to 2259",
 		"2260-01-01T00:00:01Z":      "out of range",
+		"2259-12-31T23:59:59-00:30": "out of range",
+		"1680-01-01T00:00:00+00:01": "out of range",
+		"9151488000":                "out of range: from 1680 to 2259",
 		"9999-12-31T23:59:60Z":      "out of range",
 		"99999999999999999999999":   "out of range",
 		"-62135596800":              "any unit",
@@ -71,6 +77,21 @@ func TestWhatIsNoTimeIsRefused(t *testing.T) {
 		if got, err := c.instant([]byte(text)); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v, %v; want %q", text, instantOf(got), err, why)
 		}
+	}
+}
+
+// The years that are read are those of the page: input.md.
+func TestTheYearsFrom1680To2259AreRead(t *testing.T) {
+	for _, text := range []string{"1680-01-01T00:00:00Z", "1679-12-31T23:30:00-01:00", "2259-12-31T23:59:59.999999999Z", "2260-01-01T00:59:59+01:00", "9151487999.999999999"} {
+		var c clock
+		got, err := c.instant([]byte(text))
+		if year := instantOf(got).Year(); err != nil || year != 1680 && year != 2259 {
+			t.Errorf("%s: %v, %v", text, instantOf(got), err)
+		}
+	}
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "input.md"))
+	if err != nil || !strings.Contains(string(page), "Years from 1680 to 2259 are read.") {
+		t.Error("the page says otherwise", err)
 	}
 }
 

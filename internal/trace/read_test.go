@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -425,12 +426,13 @@ func TestTheOrderOfRowsDoesNotMatter(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		seed := rapid.Uint64().Draw(t, "seed")
 		lines := drawRecords(rand.New(rand.NewPCG(seed, 1)), rapid.IntRange(1, 60).Draw(t, "n"))
-		want, err := read(strings.Join(lines, ""), Options{Span: 10 * time.Minute})
+		opt := Options{Span: 10 * time.Minute, SlowMS: 500, TTFTLimitMS: 400}
+		want, err := read(strings.Join(lines, ""), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
 		rand.New(rand.NewPCG(seed, 2)).Shuffle(len(lines), func(i, j int) { lines[i], lines[j] = lines[j], lines[i] })
-		got, err := read(strings.Join(lines, ""), Options{Span: 10 * time.Minute})
+		got, err := read(strings.Join(lines, ""), opt)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -438,6 +440,64 @@ func TestTheOrderOfRowsDoesNotMatter(t *testing.T) {
 			t.Fatal(diff)
 		}
 	})
+}
+
+// Minutes that are counted from records and then merged say what the records
+// say when they are counted into ten minutes at once.
+func TestMergedWindowsSayWhatTheirRecordsSay(t *testing.T) {
+	met := release.Figures(0)
+	// A share is a pair of counts of its own, known where some part knows it.
+	pairs := release.HasSolved | release.HasSlow | release.HasTTFTSlow | release.HasITL | release.HasAborts | release.HasErrors | release.HasServerErrors
+	// These are known where every part that serves knows them.
+	flags := release.HasViolations | release.HasTransfers
+	rapid.Check(t, func(t *rapid.T) {
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 5))
+		text := strings.Join(drawRecords(r, rapid.IntRange(1, 80).Draw(t, "n")), "")
+		opt := Options{SlowMS: 500, TTFTLimitMS: 400}
+		minutes, err := read(text, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		opt.Span = 10 * time.Minute
+		direct, err := read(text, opt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		merged, err := read(asCSV(minutes.Windows), Options{Span: 10 * time.Minute})
+		if err != nil || len(merged.Windows) != len(direct.Windows) {
+			t.Fatalf("%v, %d windows, want %d", err, len(merged.Windows), len(direct.Windows))
+		}
+		for i := range direct.Windows {
+			want, got := direct.Windows[i], merged.Windows[i]
+			if diff := want.ITLMS - got.ITLMS; math.Abs(diff) > 1e-9 {
+				t.Errorf("itl_ms %v, want %v", got.ITLMS, want.ITLMS)
+			}
+			met |= got.Known
+			if want.Known&pairs != got.Known&pairs || got.Known&^want.Known != 0 {
+				t.Errorf("%b known, of the records %b", got.Known, want.Known)
+			}
+			if !got.Has(release.HasViolations) {
+				want.Violations = 0
+			}
+			if !got.Has(release.HasTransfers) {
+				want.Transfers = 0
+			}
+			if got, want := countsOf(got), countsOf(want); got != want {
+				t.Errorf("merged, and counted at once:\n%v\n%v", got, want)
+			}
+		}
+	})
+	if want := pairs | flags; met&want != want {
+		t.Errorf("not met: %b", want&^met)
+	}
+}
+
+// countsOf are the figures of a window that add up.
+func countsOf(w release.Window) [16]int64 {
+	return [...]int64{
+		w.T.UnixNano(), w.Total, w.Judged, w.Solved, w.Violations, w.Transfers, w.Slow, w.TTFTOf, w.TTFTSlow, w.ITLOf,
+		w.Streams, w.Aborted, w.StatusOf, w.Errors, w.ServerErrors, int64(w.Span),
+	}
 }
 
 // drawRecords makes JSON lines of both arms over an hour, most fields missing
@@ -464,6 +524,9 @@ func drawRecords(r *rand.Rand, n int) []string {
 		}
 		if r.IntN(4) > 0 {
 			b += fmt.Sprintf(`,"status":%s`, []string{`"ok"`, "null", "429", "503", `"client_cancel"`, "200"}[r.IntN(6)])
+		}
+		if r.IntN(4) == 0 {
+			b += fmt.Sprintf(`,"itl_ms":%g`, r.Float64()*90)
 		}
 		lines[i] = b + "}\n"
 	}

@@ -18,7 +18,8 @@ var litellmShape = &shape{
 }
 
 // notGeneration are endings of call types that generate no text.
-var notGeneration = [][]byte{[]byte("embedding"), []byte("rerank"), []byte("moderation"), []byte("transcription"), []byte("speech"), []byte("image_generation")}
+var notGeneration = [][]byte{[]byte("embedding"), []byte("rerank"), []byte("moderation"), []byte("transcription"), []byte("speech"),
+	[]byte("image_generation"), []byte("image_edit"), []byte("image_variation")}
 
 func readLiteLLM(b *bag, r *row) (bool, error) {
 	kind := b.text("call_type")

@@ -41,6 +41,8 @@ var captureShape = &shape{
 			return inner.any("choices", "output", "error", "body", "object")
 		case '"':
 			return isEvents(textOf(response))
+		case 'n':
+			return k.has("custom_id", "error") // of a batch that could not be run
 		}
 		return response[0] == '['
 	},

@@ -279,6 +279,26 @@ func TestStreamsOfServersThatDifferAreRead(t *testing.T) {
 	}
 }
 
+// What is no generation is left out, and what a batch could not run is a request
+// that failed, also where it is all that a file holds.
+func TestWhatIsNoGenerationAndWhatNeverRan(t *testing.T) {
+	for _, kind := range []string{"aembedding", "arerank", "moderation", "atranscription", "speech", "aimage_generation", "image_edit"} {
+		if got := recordOf(t, `{"call_type":"`+kind+`","startTime":1795982400,"response_cost":0,"model":"m"}`, ""); got != "in: litellm: 0 calls read, 1 other left out" {
+			t.Errorf("%s: %s", kind, got)
+		}
+	}
+	const line = `{"id":"batch_req_1","custom_id":"r1","response":null,"error":{"code":"batch_expired","message":"private"}}`
+	if got := recordOf(t, line, ""); got != "1: status=batch_expired" && got != "1: status=error" {
+		t.Errorf("%s", got)
+	}
+	if w, _, err := readWhole(t, line+"\n"+line+"\n", Options{}); err != nil || w.Total != 2 || w.Errors != 2 {
+		t.Errorf("%v %+v", err, w)
+	}
+	if got := recordOf(t, spanLine(attribute("gen_ai.usage.cost", `{"doubleValue":1}`)), ""); got != "in: otlp: 0 spans of gen_ai read, 1 other left out" {
+		t.Errorf("a cost alone is no call: %s", got)
+	}
+}
+
 func TestARequestWithoutAResponseFailed(t *testing.T) {
 	const capture = `{"request":{},"response":{"choices":[]},"ts":"2026-11-29T20:00:00Z","status":"ok"}` + "\n"
 	for line, want := range map[string]string{
@@ -302,6 +322,30 @@ func TestTheSameSpanTwiceIsOneCall(t *testing.T) {
 	d := mustRead(t, fmt.Sprintf(text, "5b8e010203040506070809000000ABCD", `"1795982400123456789"`)+fmt.Sprintf(text, "5b8e010203040506070809000000abcd", `1795982400123456789`), Options{})
 	if totalOf(d.Windows) != 1 || d.Duplicates != 1 || d.Windows[0].T.Second() != 0 {
 		t.Errorf("%+v, %d twice", d.Windows, d.Duplicates)
+	}
+}
+
+// Ids that are shorter than OTLP has them are ids all the same; zeros are none.
+func TestASpanIsKnownByItsIDWhateverItLooksLike(t *testing.T) {
+	line := func(trace, span, more string) string {
+		return fmt.Sprintf(`{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":%q,"spanId":%q,"startTimeUnixNano":"1795982400123456789",%s"attributes":[{"key":"gen_ai.operation.name","value":{"stringValue":"chat"}}]}]}]}]}`+"\n", trace, span, more)
+	}
+	for _, c := range []struct {
+		name, first, second string
+		total               int64
+	}{
+		{"short ids", line("t1", "s1", ""), line("t1", "s1", ""), 1},
+		{"exported again with its status", line("t1", "s1", ""), line("t1", "s1", `"status":{"code":2},`), 1},
+		{"base64", line("W47/AQIDBAUGBwgJAAAA", "AQIDBAUGBwg=", ""), line("W47/AQIDBAUGBwgJAAAA", "AQIDBAUGBwg=", ""), 1},
+		{"base64 minds its case", line("W47x", "AQID", ""), line("W47X", "AQID", ""), 2},
+		{"another span of the trace", line("t1", "s1", ""), line("t1", "s2", ""), 2},
+		{"the same letters, cut elsewhere", line("t1", "1s1", ""), line("t11", "s1", ""), 2},
+		{"zeros", line("00000000000000000000000000000000", "0000000000000000", ""), line("00000000000000000000000000000000", "0000000000000000", ""), 2},
+		{"no ids", line("", "", ""), line("", "", ""), 2},
+	} {
+		if d := mustRead(t, c.first+c.second, Options{}); totalOf(d.Windows) != c.total || d.Duplicates != 2-c.total {
+			t.Errorf("%s: %d requests, %d twice", c.name, totalOf(d.Windows), d.Duplicates)
+		}
 	}
 }
 

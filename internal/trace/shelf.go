@@ -106,7 +106,7 @@ func (d *digestSet) add(v uint64) {
 	}
 	if (d.n+1)*4 > len(d.slots)*3 {
 		old := d.slots
-		d.slots = make([]uint64, max(16, 2*len(old)))
+		d.slots = make([]uint64, max(4, 2*len(old)))
 		for _, o := range old {
 			if o != 0 {
 				d.slots[d.find(o)] = o

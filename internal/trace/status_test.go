@@ -1,6 +1,9 @@
 package trace
 
 import (
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -35,6 +38,19 @@ func TestAStatusThatIsNotKnownIsAnErrorAndSaid(t *testing.T) {
 	}
 }
 
+// Blanks around a value say nothing, in JSON as little as in CSV.
+func TestBlanksAroundAValueSayNothing(t *testing.T) {
+	const want = "ttft_of 1 ttft_p99_ms 3100 ttft_slow 1 streams 3 aborted 1 status_of 3 errors 1 server_errors 1"
+	wantStreams(t, "json", limit3000, want, `"status":" 503 ","ttft_ms":" 3100 "`, `"status":" ","stream_aborted":" true "`, `"status":"\tok\n"`, `"status":" 499","stream_aborted":" client_cancel "`)
+	for _, s := range []string{" 503 ", "503\t", "\n503 Service Unavailable ", " server_error "} {
+		if o, known := statusOutcome([]byte(s)); o != statusServer || !known {
+			t.Errorf("%q: %d %t", s, o, known)
+		}
+	}
+	d := mustRead(t, `{"ts":" 2026-05-04T00:00:00Z ","arm":" canary ","solved":" true ","latency_ms":" 5 "}`+"\n"+"", Options{})
+	wantTable(t, d, "2026-05-04T00:00:00Z,canary,1,1,1,,,,,5")
+}
+
 func FuzzStatus(f *testing.F) {
 	for _, s := range []string{"ok", "499", "-100", "503 Service Unavailable", "RateLimitError", "\xff", "1e400", " ", "____"} {
 		f.Add([]byte(s))
@@ -58,4 +74,36 @@ func isASCII(text []byte) bool {
 		}
 	}
 	return true
+}
+
+// The page names what each status is; each of its words and codes is read so.
+func TestStatusesAreThoseOfThePage(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "input.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]outcome{"ok": statusOK, "a server error": statusServer, "the client hung up": statusGone, "any other number": statusFailed}
+	met := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.Trim(line, "|\n"), "|")
+		if len(cells) != 2 {
+			continue
+		}
+		for name, want := range rows {
+			is := strings.HasPrefix(strings.TrimSpace(cells[1]), name) || strings.HasPrefix(strings.TrimSpace(cells[0]), name)
+			if !is || !strings.Contains(cells[0], "`") && want != statusFailed {
+				continue
+			}
+			met++
+			for _, m := range regexp.MustCompile("`([^`]+)`|-?[0-9]+").FindAllString(cells[0], -1) {
+				word := strings.Trim(m, "`")
+				if got, known := statusOutcome([]byte(word)); got != want || !known {
+					t.Errorf("%s: %d %t, the page says %d", word, got, known, want)
+				}
+			}
+		}
+	}
+	if met != len(rows) {
+		t.Errorf("%d rows of the page's table found", met)
+	}
 }

@@ -31,6 +31,51 @@ func TestRecordsWithoutTimesAreJudgedWhole(t *testing.T) {
 	}
 }
 
+// Without a time a load test's answers are all the same, and every one failed.
+func TestARecordWithoutATimeIsNoDuplicate(t *testing.T) {
+	for name, line := range map[string]string{
+		"a user":         `{"user_id":"load","status":429}`,
+		"a conversation": `{"conversation_id":"load","status":429}`,
+		"nobody":         `{"status":429}`,
+		"an answer":      `{"object":"chat.completion","id":"chatcmpl-mock","error":{"code":429},"choices":[]}`,
+	} {
+		w, d, err := readWhole(t, strings.Repeat(line+"\n", 130), Options{})
+		if err != nil || w.Total != 130 || w.Errors != 130 || d.Duplicates != 0 || d.Identical != 0 {
+			t.Errorf("%s: %v, %d requests, %d errors, %d duplicates, %d identical", name, err, w.Total, w.Errors, d.Duplicates, d.Identical)
+		}
+		if noted(d, "duplicate") || noted(d, "identical") {
+			t.Errorf("%s: %q", name, d.Notes)
+		}
+	}
+	span := strings.Replace(spanLine(attribute("gen_ai.operation.name", `{"stringValue":"chat"}`)), `"startTime`, `"traceId":"t","spanId":"s","startTime`, 1)
+	w, d, err := readWhole(t, strings.Repeat(span+"\n", 3), Options{})
+	if err != nil || w.Total != 1 || d.Duplicates != 2 {
+		t.Errorf("a span has an id of its own: %v, %d requests, %d duplicates", err, w.Total, d.Duplicates)
+	}
+}
+
+// Who reads two sets must see which of them a note is about, and none about
+// what nobody asked for.
+func TestNotesOfAWholeSetNameItsFileAndNoWindow(t *testing.T) {
+	const text = `{"latency_ms":100,"ttft_ms":0,"violation":true}
+{"status":"odd"}
+{"latency_ms":200,"ttft_ms":50}
+{"latency_ms":300,"ttft_ms":60}
+`
+	_, d, err := readWhole(t, text, Options{Distributions: true, MaxLatencies: 2})
+	if err != nil || len(d.Notes) == 0 {
+		t.Fatalf("%v %q", err, d.Notes)
+	}
+	for _, n := range d.Notes {
+		if !strings.HasPrefix(n, "-: ") || strings.HasPrefix(n, "-: -: ") || strings.Contains(n, "window") {
+			t.Errorf("%q", n)
+		}
+	}
+	if !noted(d, "-: no p99_ms: there are more latencies and times to first token than the 2 that are held at once") || !noted(d, "1 time of a stream is 0") {
+		t.Errorf("%q", d.Notes)
+	}
+}
+
 // Times do not matter, but are told; some records may have none.
 func TestRecordsWithTimesAreJudgedWhole(t *testing.T) {
 	const text = `ts,user_id,version,latency_ms
@@ -47,11 +92,11 @@ func TestRecordsWithTimesAreJudgedWhole(t *testing.T) {
 		t.Errorf("%+v", d)
 	}
 	w, d, err = readWhole(t, text, options(t, "latency_ms=latency_ms", "stable=v2"))
-	if err != nil || w.Total != 2 || w.Arm != release.All || d.LeftOut != 1 {
+	if err != nil || w.Total != 3 || w.Arm != release.All || d.LeftOut != 1 {
 		t.Errorf("%v %+v, %d left out", err, w, d.LeftOut)
 	}
 	w, _, err = readWhole(t, text, Options{MaxLatencies: 1})
-	if err != nil || w.Has(release.HasP99) || w.Total != 3 {
+	if err != nil || w.Has(release.HasP99) || w.Total != 4 {
 		t.Errorf("a percentile of what did not fit: %v %+v", err, w)
 	}
 }
