@@ -101,9 +101,13 @@ func (o *calibrateOptions) altogether(ctx context.Context, cfg *config.Config) (
 // noiseTable shows the noise of each scene beside that of all together.
 func noiseTable(doc *sceneCalibrations) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%-14s %12s %10s %10s %10s %10s\n", "scene", "requests/min", "solve rate", "sigma pp", "tau pp", "p99 ms")
+	width := 14
+	for _, r := range doc.Scenes {
+		width = max(width, len(r.Scene))
+	}
+	fmt.Fprintf(&b, "%-*s %12s %10s %10s %10s %10s\n", width, "scene", "requests/min", "solve rate", "sigma pp", "tau pp", "p99 ms")
 	row := func(name string, r *calibrate.Report) {
-		fmt.Fprintf(&b, "%-14s %12s %10s %10s %10s %10s\n", name, figureOf(r.RequestsPerMin, 1, 4), figureOf(&r.Slow.SolveBaseline, 1, 4),
+		fmt.Fprintf(&b, "%-*s %12s %10s %10s %10s %10s\n", width, name, figureOf(r.RequestsPerMin, 1, 4), figureOf(&r.Slow.SolveBaseline, 1, 4),
 			figureOf(r.Slow.SigmaPP, 1, 3), figureOf(r.Slow.Tau, 100, 3), figureOf(r.P99.ValueMS, 1, 4))
 	}
 	for _, r := range doc.Scenes {

@@ -9,6 +9,7 @@ import (
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/driver"
 	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/state"
 )
 
@@ -65,7 +66,11 @@ func (l *leftover) up(service string) bool {
 		return true
 	}
 	l.at = r.Ladder.Weight.String()
-	return r.Ladder.Stage != ladder.Completed && !r.Ladder.Weight.IsZero()
+	asked := r.Ladder.Pending.Move != release.Hold // perhaps written, and not read back
+	if asked && r.Ladder.Pending.Weight.Above(r.Ladder.Weight) {
+		l.at = r.Ladder.Pending.Weight.String()
+	}
+	return asked || r.Ladder.Stage != ladder.Completed && !r.Ladder.Weight.IsZero()
 }
 
 // warnOfLeftovers says which releases nobody looks after any more.

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/canaryctl/canaryctl/internal/calibrate"
 	"github.com/canaryctl/canaryctl/internal/config"
 )
 
@@ -229,5 +230,17 @@ func TestJournalsThatARollbackMayGoBy(t *testing.T) {
 				t.Errorf("%v, want %d", got, tc.want)
 			}
 		})
+	}
+}
+
+// TestNoiseTableOfLongNames keeps its columns.
+func TestNoiseTableOfLongNames(t *testing.T) {
+	doc := sceneCalibrations{Scenes: []*calibrate.Report{{Scene: "a"}, {Scene: "answers-to-customers"}}}
+	var at []int
+	for line := range strings.Lines(noiseTable(&doc)) {
+		at = append(at, len(line))
+	}
+	if len(at) != 3 || at[0] != at[1] || at[1] != at[2] {
+		t.Errorf("lines of %v bytes:\n%s", at, noiseTable(&doc))
 	}
 }

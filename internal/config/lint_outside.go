@@ -5,16 +5,21 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"gopkg.in/yaml.v3"
 )
 
-// lintOutside warns of tokens that anybody on the way can read, and of hooks
-// that do nothing yet.
+// lintOutside warns of tokens that anybody on the way can read, of hooks that do
+// nothing yet, and of a scene's name that nobody fills in.
 func (d *document) lintOutside() {
 	for _, path := range d.paths() {
 		v := d.values[path]
 		if v.blank {
 			d.warnAt(anchor(v.key, v.node), rulePlaceholder, "write what must be undone after a rollback, or remove the hook",
 				"%s is a placeholder: after a rollback nothing is done here", strings.TrimPrefix(path, "hooks."))
+		}
+		if d.sceneOf() == "" && v.node.Kind == yaml.ScalarNode && strings.Contains(v.node.Value, scenePlaceholder) && takesScene(path) {
+			d.warnAt(v.node, ruleSceneUnset, "add scenes, or write the name itself", "%s is taken as it stands: the file has no scenes", scenePlaceholder)
 		}
 		if v.spec.form != httpURL {
 			continue

@@ -59,6 +59,7 @@ const (
 	ruleMultipleChanges  = "multiple-changes"
 	ruleWeightSum        = "weight-sum"
 	rulePlaceholder      = "placeholder"
+	ruleSceneUnset       = "scene-unset"
 	rulePlainHTTP        = "plain-http"
 	ruleInlineKey        = "inline-key"
 )
@@ -111,6 +112,7 @@ var rules = []Rule{
 	{ruleMultipleChanges, diag.Warning, "canary differs from stable in several things"},
 	{ruleWeightSum, diag.Warning, "the weights do not add up to 1"},
 	{rulePlaceholder, diag.Warning, "a hook that is still to be written"},
+	{ruleSceneUnset, diag.Warning, "{scene} in a file without scenes"},
 	{rulePlainHTTP, diag.Warning, "a token is sent without encryption"},
 	{ruleInlineKey, diag.Warning, "a secret stands in the file"},
 }

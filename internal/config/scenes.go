@@ -58,6 +58,13 @@ const scenePlaceholder = "{scene}"
 // name.
 var filledKeys = []string{"source", "target", "notify", "hooks"}
 
+// takesScene reports whether {scene} is filled in at a path.
+func takesScene(path string) bool {
+	top, _, _ := strings.Cut(path, ".")
+	top, _, _ = strings.Cut(top, "[")
+	return slices.Contains(filledKeys, top)
+}
+
 // fillScene puts a scene's name in the place of {scene}. The file's own nodes
 // stay as they are.
 func (d *document) fillScene(name string) {

@@ -98,12 +98,19 @@ func (s *Scenes) sums() (trips int, exposure int64) {
 	return trips, exposure
 }
 
+// sceneColumn is how wide the names of the scenes are at least.
+const sceneColumn = 10
+
 // Text writes a line over all, and where each scene ended.
 func (s *Scenes) Text(w io.Writer, style Style) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s: %s", style.paint(bold, plain(s.Name)), counted(len(s.Parts), "scene"))
 	if s.worst() != nil {
 		trips, exposure := s.sums()
+		width := sceneColumn
+		for i := range s.Parts {
+			width = max(width, len(s.Parts[i].Scene))
+		}
 		fmt.Fprintf(&b, ", %s, exposure %s requests", counted(trips, "trip"), thousands(exposure))
 		for i := range s.Parts {
 			o := s.Parts[i].Outcome
@@ -111,7 +118,7 @@ func (s *Scenes) Text(w io.Writer, style Style) error {
 			if o.State.Locked() {
 				locked = ", locked"
 			}
-			fmt.Fprintf(&b, "\n  %-10s ends %s at %s%s", plain(s.Parts[i].Scene), o.State.Breaker.Phase, o.State.Weight, locked)
+			fmt.Fprintf(&b, "\n  %-*s ends %s at %s%s", width, plain(s.Parts[i].Scene), o.State.Breaker.Phase, o.State.Weight, locked)
 		}
 	}
 	if s.Unmet > 0 {
