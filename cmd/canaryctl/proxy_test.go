@@ -198,6 +198,10 @@ func TestAProxyThatCannotStartSaysWhy(t *testing.T) {
 	}{
 		{"a key that is not set", "CANARY_KEY is not set or empty", func() { s.env = []string{"STABLE_KEY=x", "CANARY_KEY="} }, nil},
 		{"an address that others reach", "no key is asked for", func() { s.env = []string{"STABLE_KEY=x", "CANARY_KEY=y"} }, []string{"--listen", "0.0.0.0:0"}},
+		{"an address for the status that others reach", "--admin-listen 0.0.0.0:0 can be reached", nil, []string{"--admin-listen", "0.0.0.0:0"}},
+		{"lines behind the weights", "--records ./weights.json: it is the file of the weights as well", nil, []string{"--records", "./weights.json"}},
+		{"two outputs in one", "--pairs requests.jsonl: it is the file of --records as well", nil, []string{"--records", "requests.jsonl", "--pairs", "requests.jsonl"}},
+		{"no name of a header", `--user-header "X User" is no name of a header`, nil, []string{"--user-header", "X User"}},
 		{"a key for clients that is not set", `"CLIENT_KEY" holds no key`, nil, []string{"--client-key-env", "CLIENT_KEY"}},
 		{"more than all", "is not a share between 0 and 1", nil, []string{"--sample", "1.5"}},
 		{"bodies for nobody", "none are written", nil, []string{"--bodies"}},

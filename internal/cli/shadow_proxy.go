@@ -43,8 +43,10 @@ type shadowProxyOptions struct {
 	NoBreaker                 bool
 	MaxBody                   int64
 	StableWait, CanaryWait    time.Duration
+	BodyWait                  time.Duration
 	Drain                     time.Duration
 	changesGiven              bool
+	adminLoopback             bool // --admin-listen is reached from this machine only
 	policyFlags
 }
 
@@ -66,7 +68,7 @@ answered by stable. Until the weight has been read everybody is on stable; what 
 an upstream for diagnose. Neither holds a text of a request or an answer; --pairs does with --bodies alone.
 
 It listens on loopback unless --listen says otherwise, and elsewhere only with a key for its clients (--client-key-env)
-or --open. It answers /-/healthy, /-/status and /-/metrics about itself, at --admin-listen if that is given.
+or --open; so does --admin-listen. It answers /-/healthy, /-/status and /-/metrics about itself, there if that is given.
 
 EXIT STATUS
   1    it could not go on
@@ -112,6 +114,7 @@ func (o *shadowProxyOptions) flags(cmd *cobra.Command) {
 	f.Int64Var(&o.MaxBody, "max-body", limits.Body, "`bytes` of a request up to which it can be copied, tried again, or sent to the canary")
 	f.DurationVar(&o.StableWait, "stable-wait", limits.StableHeader, "`time` that stable may take to begin its answer")
 	f.DurationVar(&o.CanaryWait, "canary-wait", limits.CanaryHeader, "`time` that the canary may take to begin a user's answer before stable is asked")
+	f.DurationVar(&o.BodyWait, "body-wait", limits.Sending, "`time` that a user may take to send a request")
 	f.DurationVar(&o.Drain, "drain", 30*time.Second, "`time` that answers under way may take at the end")
 	o.app.registerScene(f)
 	o.register(cmd)
@@ -122,6 +125,7 @@ func runShadowProxy(ctx context.Context, o *shadowProxyOptions) (err error) {
 		return err
 	}
 	stayWithoutReader()
+	defer proxy.Quiet()()
 	cfg, err := o.app.loadConfig()
 	if err != nil {
 		return err
@@ -134,7 +138,7 @@ func runShadowProxy(ctx context.Context, o *shadowProxyOptions) (err error) {
 	if err != nil {
 		return err
 	}
-	files, err := o.files(&opt)
+	files, err := o.files(cfg, &opt)
 	defer func() { err = errors.Join(err, closeAll(files)) }()
 	if err != nil {
 		return errors.Join(err, closeAll([]io.Closer{l, admin}))
@@ -199,6 +203,7 @@ func (o *shadowProxyOptions) options(cfg *config.Config) (opt proxy.Options, err
 	}
 	limits := proxy.DefaultLimits()
 	limits.Body, limits.Copies, limits.StableHeader, limits.CanaryHeader = o.MaxBody, o.MaxCopies, o.StableWait, o.CanaryWait
+	limits.Sending = o.BodyWait
 	limits.Copy = time.Duration(policy.TimeoutMS * float64(time.Millisecond))
 	retry, gates := throttle.DefaultRetry(), throttle.DefaultGates()
 	retry.Attempts, gates.Short, gates.Long = o.Retries+1, o.Short, o.Long
@@ -241,11 +246,14 @@ func (o *shadowProxyOptions) check() error {
 	}{
 		{"max-copies", int64(o.MaxCopies), 1, 10_000}, {"retries", int64(o.Retries), 0, 20}, {"short", int64(o.Short), 0, 1_000_000},
 		{"long", int64(o.Long), 0, 1_000_000}, {"max-body", o.MaxBody, 1, 1 << 30}, {"poll", int64(o.Poll), 0, int64(time.Hour)},
-		{"stable-wait", int64(o.StableWait), 1, math.MaxInt64}, {"canary-wait", int64(o.CanaryWait), 1, math.MaxInt64}, {"drain", int64(o.Drain), 0, math.MaxInt64},
+		{"stable-wait", int64(o.StableWait), 1, math.MaxInt64}, {"canary-wait", int64(o.CanaryWait), 1, math.MaxInt64}, {"body-wait", int64(o.BodyWait), 1, math.MaxInt64}, {"drain", int64(o.Drain), 0, math.MaxInt64},
 	} {
 		if n.value < n.least || n.value > n.most {
 			return usage(fmt.Errorf("--%s is out of range", n.flag), "see canaryctl shadow proxy --help")
 		}
+	}
+	if err := o.checkHeaders(); err != nil {
+		return err
 	}
 	if o.Bodies && o.Pairs == "" {
 		return usage(errors.New("--bodies says what pairs hold, and none are written"), "add --pairs FILE")
@@ -301,21 +309,34 @@ func (o *shadowProxyOptions) listeners(opt *proxy.Options) (l, admin net.Listene
 	if err != nil {
 		return nil, nil, err
 	}
-	if !addr.IP.IsLoopback() && opt.ClientKey == "" && !o.Open {
-		return nil, nil, usage(fmt.Errorf("--listen %s can be reached from other machines, and no key is asked for", o.Listen),
-			"name a variable with a key for the clients (--client-key-env), say --open, or listen on 127.0.0.1")
+	if err := o.mayListen("listen", o.Listen, addr, opt); err != nil {
+		return nil, nil, err
 	}
 	opt.Loopback = addr.IP.IsLoopback() && opt.ClientKey == "" && !o.Open
 	if l, err = o.listen("listen", addr); err != nil || o.AdminListen == "" {
 		return l, nil, err
 	}
 	if addr, err = o.resolve("admin-listen", o.AdminListen); err == nil {
+		err = o.mayListen("admin-listen", o.AdminListen, addr, opt)
+	}
+	if err == nil {
+		o.adminLoopback = addr.IP.IsLoopback()
 		admin, err = o.listen("admin-listen", addr)
 	}
 	if err != nil {
 		return nil, nil, errors.Join(err, l.Close())
 	}
 	return l, admin, nil
+}
+
+// mayListen refuses an address that other machines reach where nothing is asked
+// of them.
+func (o *shadowProxyOptions) mayListen(flag, text string, addr *net.TCPAddr, opt *proxy.Options) error {
+	if addr.IP.IsLoopback() || opt.ClientKey != "" || o.Open {
+		return nil
+	}
+	return usage(fmt.Errorf("--%s %s can be reached from other machines, and no key is asked for", flag, text),
+		"name a variable with a key for the clients (--client-key-env), say --open, or listen on 127.0.0.1")
 }
 
 func (o *shadowProxyOptions) resolve(flag, text string) (*net.TCPAddr, error) {
@@ -336,7 +357,8 @@ func (o *shadowProxyOptions) listen(flag string, addr *net.TCPAddr) (net.Listene
 
 // files opens what is written. None may be read by others where it holds texts
 // of users.
-func (o *shadowProxyOptions) files(opt *proxy.Options) (files []io.Closer, err error) {
+func (o *shadowProxyOptions) files(cfg *config.Config, opt *proxy.Options) (files []io.Closer, err error) {
+	apart := o.inputs(cfg)
 	for _, f := range []struct {
 		flag, path string
 		into       *io.Writer
@@ -347,7 +369,7 @@ func (o *shadowProxyOptions) files(opt *proxy.Options) (files []io.Closer, err e
 		if f.path == "" {
 			continue
 		}
-		file, err := openLines(f.path, f.private)
+		file, err := apart.open("--"+f.flag, f.path, f.private)
 		if err != nil {
 			return files, usage(fmt.Errorf("--%s %s: %w", f.flag, f.path, inner(err)), hintForLines(err))
 		}
@@ -362,6 +384,9 @@ var errReadable = errors.New("others may read it, and with --bodies it holds wha
 func hintForLines(err error) string {
 	if errors.Is(err, errReadable) {
 		return "chmod 600 it, or give another file"
+	}
+	if _, taken := errors.AsType[*takenError](err); taken {
+		return "give each a file of its own"
 	}
 	return "give a file that can be written"
 }
@@ -446,7 +471,7 @@ func (o *shadowProxyOptions) serve(ctx context.Context, p *proxy.Proxy, l, admin
 	go func() { failed <- server.Serve(l) }()
 	servers := []*http.Server{server}
 	if admin != nil {
-		aside := newHTTPServer(p.Admin(), o.app.warn, serveLimits).Server
+		aside := newHTTPServer(p.AdminAside(o.adminLoopback && !o.Open), o.app.warn, serveLimits).Server
 		servers = append(servers, aside)
 		go func() { failed <- aside.Serve(admin) }()
 	}
@@ -461,6 +486,7 @@ func (o *shadowProxyOptions) serve(ctx context.Context, p *proxy.Proxy, l, admin
 	for _, s := range servers {
 		if err := s.Shutdown(drain); err != nil {
 			o.app.warn("some answers were broken off after %s", o.Drain)
+			p.BreakOff()
 			_ = s.Close() // what is left is broken off
 		}
 	}

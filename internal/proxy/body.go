@@ -3,6 +3,7 @@ package proxy
 import (
 	"errors"
 	"io"
+	"math"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -27,15 +28,16 @@ type body struct {
 
 	ended    atomic.Bool     // end is set: nobody waits under mu any more
 	deadline func(time.Time) // of the next read
-	stall    time.Duration
-	released atomic.Bool // nobody wants it again
-	closed   atomic.Bool // the handler has returned: from must not be read
+	stall    time.Duration   // of one piece
+	sending  time.Duration   // that is left for all of them; what nobody waits for does not count
+	released atomic.Bool     // nobody wants it again
+	closed   atomic.Bool     // the handler has returned: from must not be read
 }
 
 // newBody returns the body that from holds. length is what the request says of
 // it, -1 if nothing.
 func newBody(from io.Reader, length, limit int64) *body {
-	b := &body{from: from, limit: limit, left: length, deadline: func(time.Time) {}}
+	b := &body{from: from, limit: limit, left: length, deadline: func(time.Time) {}, sending: math.MaxInt64}
 	if length > 0 && length <= limit {
 		b.kept = make([]byte, 0, length)
 	}
@@ -119,8 +121,10 @@ func (b *body) read(p []byte) (n int) {
 	if b.closed.Load() {
 		b.end = errOver
 	} else {
-		b.deadline(time.Now().Add(b.stall))
+		began := time.Now()
+		b.deadline(began.Add(min(b.stall, b.sending)))
 		n, b.end = b.from.Read(p)
+		b.sending -= time.Since(began)
 	}
 	if b.left >= 0 {
 		if b.left -= int64(n); b.left <= 0 && b.end == nil {

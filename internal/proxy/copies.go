@@ -114,7 +114,7 @@ func (p *Proxy) askCopy(ctx context.Context, x *exchange) (answer []byte, status
 	r.Header.Del("Accept-Encoding")
 	r.Header.Del("Expect")
 	r.Header.Set(copyHeader, "true")
-	resp, err := p.shadowed.transport.RoundTrip(r)
+	resp, err := p.shadowed.roundTrip(r, "")
 	if err != nil {
 		return nil, 0, errorCode(err)
 	}
@@ -201,9 +201,18 @@ func (p *Proxy) pairLine(x *exchange, pair *shadow.Pair, stable, canary sideLine
 	return l
 }
 
+// shorter is the line without the texts, for where they make it longer than
+// anybody reads: the verdict counts all the same.
+func (l *pairLine) shorter() any {
+	short, stable, canary := *l, *l.Stable, *l.Canary
+	stable.Body, canary.Body = nil, nil
+	short.Request, short.Stable, short.Canary = nil, &stable, &canary
+	return &short
+}
+
 // of fills in what was seen of an answer.
 func (s *sideLine) of(a *shadow.Answer, fingerprint string) {
-	s.Fingerprint, s.Parsed, s.Tools, s.Failed, s.LatencyMS = fingerprint, a.Parsed, append([]string{}, a.Tools...), a.Failed, a.LatencyMS
+	s.Fingerprint, s.Parsed, s.Tools, s.Failed, s.LatencyMS = fingerprint, a.Parsed, boundedAll(a.Tools), a.Failed, a.LatencyMS
 }
 
 // sideOf is an answer with what is known of its version and its call.

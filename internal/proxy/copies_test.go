@@ -16,7 +16,7 @@ import (
 func TestACopyIsStablesRequestForTheCanarysModel(t *testing.T) {
 	w := newWorld(t, func(o *Options) { o.Stable.Key, o.Canary.Key = "stable-key", "canary-key" })
 	body := strings.Replace(question, "]}", "], \"n\": 1.50}", 1)
-	w.ask(body, "Authorization", "Bearer user-key", "Accept-Encoding", "gzip", "X-App", "orders", "Cookie", "c=1", "Idempotency-Key", "k", "X-Request-Id", "r-1")
+	w.ask(body, "Authorization", "Bearer user-key", "Accept-Encoding", "gzip", "Openai-Beta", "orders", "Cookie", "c=1", "Idempotency-Key", "k", "X-Request-Id", "r-1")
 	w.eventually("a pair", func() bool { return w.p.Status().Pairs == 1 })
 	stable, canary := w.stable.requests()[0], w.canary.requests()[0]
 	if stable.body != body || stable.Header.Get("Authorization") != "Bearer stable-key" || stable.Header.Get("Cookie") != "c=1" {
@@ -26,7 +26,7 @@ func TestACopyIsStablesRequestForTheCanarysModel(t *testing.T) {
 		t.Errorf("canary: %s", canary.body)
 	}
 	for name, want := range map[string]string{
-		"Authorization": "Bearer canary-key", "Accept-Encoding": "", "X-App": "orders", "Cookie": "", "Idempotency-Key": "", copyHeader: "true",
+		"Authorization": "Bearer canary-key", "Accept-Encoding": "", "Openai-Beta": "orders", "Cookie": "", "Idempotency-Key": "", copyHeader: "true",
 	} {
 		if got := canary.Header.Get(name); got != want {
 			t.Errorf("%s: %q, want %q", name, got, want)
@@ -138,10 +138,11 @@ func TestAMistakeInACopyEndsTheCopyAlone(t *testing.T) {
 			return newTransport(name, header)
 		}
 	})
-	for range 20 { // more than there are places
+	for i := range int64(20) { // more than there are places
 		if resp, _ := w.ask(question); resp.StatusCode != 200 {
 			t.Fatal(resp.StatusCode)
 		}
+		w.eventually("its mistake", func() bool { return w.p.Status().Copies.Panics == i+1 })
 	}
 	w.eventually("twenty mistakes", func() bool { c := w.p.Status().Copies; return c.Panics == 20 && c.InFlight == 0 })
 	if !strings.Contains(w.said.String(), "internal error: a mistake") {

@@ -24,6 +24,9 @@ const (
 	codeForeign   = "canaryctl_forbidden"
 	codeStalled   = "canaryctl_request_incomplete"
 	codePath      = "canaryctl_bad_path"
+	codeMethod    = "canaryctl_bad_method"
+	codeNoSocket  = "canaryctl_no_socket"
+	codeEnding    = "canaryctl_ending"
 	codeCancelled = "client_cancelled"
 	codeTimeout   = "read_timeout"
 	codeConnect   = "connect_timeout"
@@ -32,7 +35,17 @@ const (
 	codeDNS       = "name_not_found"
 	codeTLS       = "tls"
 	codeNetwork   = "unreachable"
+	codeMalformed = "malformed_answer"
 )
+
+// noSocket reports whether it was this machine that had no file or no port for a
+// connection.
+func noSocket(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE) || errors.Is(err, syscall.EADDRNOTAVAIL)
+}
+
+// errMalformed is an answer whose head is none of HTTP's.
+var errMalformed = errors.New("the head of the answer is malformed")
 
 // errorCode names what kept an upstream from answering. The error itself is not
 // shown to anybody: it may hold an address with a password in it.
@@ -43,6 +56,8 @@ func errorCode(err error) string {
 	_, record := errors.AsType[tls.RecordHeaderError](err)
 	op, network := errors.AsType[*net.OpError](err)
 	switch {
+	case noSocket(err):
+		return codeNoSocket
 	case timedOut(err) && network && op.Op == "dial":
 		return codeConnect
 	case timedOut(err):
@@ -51,12 +66,40 @@ func errorCode(err error) string {
 		return codeRefused
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
 		return codeReset
+	case errors.Is(err, errMalformed):
+		return codeMalformed
 	case dns:
 		return codeDNS
 	case cert, host, record:
 		return codeTLS
+	case network:
+		return codeNetwork
 	}
-	return codeNetwork
+	return headCode(err)
+}
+
+// headCode tells a head that is none of HTTP's from one that was cut off, which
+// net/http calls malformed as well: it quotes the line that it could not read,
+// and of one that was cut off that is the start of a line.
+func headCode(err error) string {
+	_, text, broken := strings.Cut(err.Error(), "HTTP/1.x transport connection broken: ")
+	if !broken {
+		return codeNetwork
+	}
+	what, line, _ := strings.Cut(strings.TrimSuffix(text, `"`), ` "`)
+	cut := false
+	switch what {
+	case "malformed MIME header: missing colon:":
+		cut = isCode(line) || len(line) > maxCode && !strings.ContainsAny(line, ` \`)
+	case "malformed HTTP status code":
+		cut = len(line) < len("200") && strings.Trim(line, "0123456789") == ""
+	case "malformed HTTP response":
+		cut = strings.HasPrefix("HTTP/1.1 ", line) || strings.HasPrefix("HTTP/1.0 ", line)
+	}
+	if cut {
+		return codeReset
+	}
+	return codeMalformed
 }
 
 // errorBody is an error in the form in which clients of this API expect one.
@@ -101,7 +144,7 @@ func writeError(w http.ResponseWriter, status int, code, message string) {
 
 // unanswered tells the user that stable did not answer.
 func (p *Proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
-	if x := exchangeOf(r.Context()); x != nil && x.body.brokeOff() {
+	if x := exchangeOf(r.Context()); x != nil && x.brokeOff() {
 		writeError(w, http.StatusRequestTimeout, codeStalled, "canaryctl did not get the whole request")
 		return
 	}
@@ -109,5 +152,10 @@ func (p *Proxy) unanswered(w http.ResponseWriter, r *http.Request, err error) {
 		panic(http.ErrAbortHandler) // nobody is there to be told
 	}
 	code := errorCode(err)
-	writeError(w, statusOf(attempt{code: code}), code, "canaryctl got no answer from stable: "+strings.ReplaceAll(code, "_", " "))
+	message := "canaryctl got no answer from stable: " + strings.ReplaceAll(code, "_", " ")
+	if code == codeNoSocket {
+		w.Header().Set("Retry-After", "1")
+		message = "canaryctl has no more files or ports for connections"
+	}
+	writeError(w, statusOf(attempt{code: code}), code, message)
 }

@@ -22,9 +22,10 @@ type exchange struct {
 	known   bool   // the path is the API's
 	chat    bool   // it is one that is routed, copied and recorded
 	id      string
-	number  uint32 // what it is sampled by
-	body    *body  // nil: the request has none
-	text    []byte // the whole request, once it is known
+	number  uint32   // what it is sampled by
+	body    *body    // nil: the request has none
+	passing *passing // the body where the request is not chat; nil: it has none
+	text    []byte   // the whole request, once it is known
 	shape   shape
 	read    bool // shape is known, or shapeErr why it is not
 	shapeEr error
@@ -37,16 +38,17 @@ type exchange struct {
 	fell          string      // why the canary's answer was not taken; "" where it was, or was not asked
 
 	tries  []attempt
+	call   *call    // the last one, which may hold a place
 	canary *failing // how the canary failed before stable answered
 	answer *answer  // nil: there was none
 	end    time.Time
-	cancel bool // the user went away
+	cancel bool   // the user went away
+	broken string // code of what broke it off, where that was not the user
 }
 
 // failing is a canary's call that gave no answer for the user.
 type failing struct {
 	status     int
-	elapsed    time.Duration
 	code       string
 	retryAfter time.Duration
 	asked      bool // how long to wait is known
@@ -100,6 +102,11 @@ func requestID(h http.Header) string {
 	if parts := strings.Split(h.Get("Traceparent"), "-"); len(parts) >= 4 && len(parts[1]) == 32 {
 		return parts[1]
 	}
+	return newID()
+}
+
+// newID is a name that nothing else has.
+func newID() string {
 	var b [8]byte
 	for i, n := 0, rand.Uint64(); i < len(b); i, n = i+1, n>>8 {
 		b[i] = byte(n)

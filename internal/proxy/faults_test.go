@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -408,19 +409,21 @@ func TestWhyARequestIsOnItsArmIsRecorded(t *testing.T) {
 	w.ask(question, "X-Request-Id", "3")
 	w.ask(question[1:], "X-User-Id", "u", "X-Request-Id", "4")
 	w.ask(strings.Replace(question, "Where", strings.Repeat("x", 600), 1), "X-User-Id", "u", "X-Request-Id", "5")
+	w.ask("", "X-User-Id", "u", "X-Request-Id", "6")
+	w.ask("", "X-Request-Id", "7")
 	got := map[any]string{}
 	for _, r := range w.lines(w.records) {
 		got[r["request_id"]] = fmt.Sprint(r["arm"], " ", r["why"], " ", r["user_id"])
 	}
 	for id, want := range map[string]string{
 		"1": "canary slot u", "2": "stable excluded_user never", "3": "canary slot, by a digest of the request: no user is named <nil>",
-		"4": "stable not_json u", "5": "stable too_long u",
+		"4": "stable not_json u", "5": "stable too_long u", "6": "stable not_json u", "7": "stable not_json <nil>",
 	} {
 		if got[id] != want {
 			t.Errorf("%s: %s, want %s", id, got[id], want)
 		}
 	}
-	if s := w.p.Status().Requests; s.Unroutable != 1 || s.Malformed != 1 {
+	if s := w.p.Status().Requests; s.Unroutable != 1 || s.Malformed != 3 {
 		t.Errorf("%+v", s)
 	}
 }
@@ -506,6 +509,151 @@ func TestClientsShowTheKeyOfTheProxy(t *testing.T) {
 	w.asked.Store(0)
 	if resp, _ := w.ask(question, "Authorization", "bearer proxy-key"); resp.StatusCode != 200 || w.stable.requests()[0].Header.Get("Authorization") != "Bearer stable-key" {
 		t.Errorf("%d %v", resp.StatusCode, w.stable.requests()[0].Header)
+	}
+}
+
+func TestNothingIsAddedToAnAnswerAfterAnInterimOne(t *testing.T) {
+	w := newWorld(t, nil)
+	w.stable.answer(func(rw http.ResponseWriter, r *http.Request) {
+		rw.Header().Set("Link", "</style.css>; rel=preload")
+		rw.WriteHeader(http.StatusEarlyHints)
+		rw.Header()["Date"], rw.Header()["Content-Type"] = nil, nil
+		rw.WriteHeader(200)
+		io.WriteString(rw, "{}")
+	})
+	resp, text := w.ask(question)
+	for _, name := range []string{"Date", "Content-Type"} {
+		if v, there := resp.Header[name]; there {
+			t.Errorf("%s: %q was added", name, v)
+		}
+	}
+	if resp.StatusCode != 200 || text != "{}" {
+		t.Errorf("%d %s", resp.StatusCode, text)
+	}
+}
+
+// TestWhatIsNotCarriedOver holds the exceptions that docs/reference/proxy.md
+// names to "byte for byte": net/http decides on them.
+func TestWhatIsNotCarriedOver(t *testing.T) {
+	w := newWorld(t, nil)
+	for status, lost := range map[int]string{204: "Content-Length", 304: "Content-Length Content-Type"} {
+		w.stable.answer(func(rw http.ResponseWriter, r *http.Request) {
+			conn, _, err := rw.(http.Hijacker).Hijack()
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			fmt.Fprintf(conn, "HTTP/1.1 %d Fine\r\nContent-Length: 0\r\nContent-Type: text/x\r\nEtag: e\r\nConnection: close\r\n\r\n", status)
+			conn.Close()
+		})
+		resp, err := w.send("GET", "/v1/files", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		for name, v := range map[string]string{"Content-Length": "0", "Content-Type": "text/x", "Etag": "e"} {
+			if got := resp.Header.Get(name); (got == v) == strings.Contains(lost, name) {
+				t.Errorf("%d: %s is %q", status, name, got)
+			}
+		}
+		if want := fmt.Sprint(status, " ", http.StatusText(status)); resp.Status != want {
+			t.Errorf("%q, want %q", resp.Status, want)
+		}
+	}
+}
+
+func TestAMethodThatShowsAKeyIsNotPassedOn(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Stable.Key = "stable-key" })
+	for _, method := range []string{"TRACE", "CONNECT"} {
+		for _, path := range []string{"/v1/models", "/v1/chat/completions", "/elsewhere"} {
+			resp, err := w.send(method, path, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if resp.StatusCode/100 != 4 {
+				t.Errorf("%s %s: %d", method, path, resp.StatusCode)
+			}
+		}
+	}
+	if n := len(w.stable.requests()); n != 0 {
+		t.Errorf("stable saw %d", n)
+	}
+}
+
+func TestAKeyIsForTheAPIAlone(t *testing.T) {
+	w := newWorld(t, func(o *Options) {
+		o.Stable.Key = "stable-key"
+		o.Stable.BaseURL.RawQuery = "token=stable-token"
+	})
+	for path, want := range map[string]string{
+		"/v1/models": "Bearer stable-key token=stable-token", "/v1": "Bearer stable-key token=stable-token",
+		"/admin/keys": "Bearer user-key ", "/v10/models": "Bearer user-key ", "/": "Bearer user-key ",
+		"/v1/../admin": "400", "/v1/%2e%2e/admin": "400", "/v1/..%2fadmin": "400", "/v1/..;/admin": "400", "/v1/..%5cadmin": "400", "/v1/a/..": "400",
+		"/v1/..a/b.": "Bearer stable-key token=stable-token",
+	} {
+		conn, err := net.Dial("tcp", strings.TrimPrefix(w.url, "http://"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		before := len(w.stable.requests())
+		fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer user-key\r\nConnection: close\r\n\r\n", path)
+		resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		conn.Close()
+		got := fmt.Sprint(resp.StatusCode)
+		if seen := w.stable.requests(); len(seen) > before {
+			r := seen[len(seen)-1]
+			got = r.Header.Get("Authorization") + " " + r.URL.RawQuery
+		}
+		if got != want {
+			t.Errorf("%s: %s, want %s", path, got, want)
+		}
+	}
+}
+
+func TestALinkOfAnotherSiteSpendsNoKey(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.Loopback = true })
+	for _, c := range []struct {
+		site, origin string
+		want         int
+	}{
+		{"cross-site", "", 403}, {"Cross-Site", "", 403}, {"cross-site", "http://localhost:3000", 200}, {"same-origin", "", 200}, {"none", "", 200}, {"", "", 200},
+	} {
+		resp, err := w.send("GET", "/v1/models", nil, "Sec-Fetch-Site", c.site, "Origin", c.origin)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != c.want {
+			t.Errorf("%s from %q: %d, want %d", c.site, c.origin, resp.StatusCode, c.want)
+		}
+	}
+}
+
+func TestTheAdminAddressLetsInWhomItShould(t *testing.T) {
+	w := newWorld(t, func(o *Options) { o.ClientKey = "proxy-key" })
+	for _, c := range []struct {
+		loopback        bool
+		path, host, key string
+		want            int
+	}{
+		{true, "/-/status", "127.0.0.1:1", "", 200}, {true, "/-/status", "evil.example", "", 403}, {true, "/-/healthy", "evil.example", "", 403},
+		{false, "/-/status", "proxy.example", "", 401}, {false, "/-/metrics", "proxy.example", "other", 401},
+		{false, "/-/metrics", "proxy.example", "proxy-key", 200}, {false, "/-/healthy", "proxy.example", "", 200},
+	} {
+		r := httptest.NewRequest("GET", "http://"+c.host+c.path, nil)
+		if c.key != "" {
+			r.Header.Set("Authorization", "Bearer "+c.key)
+		}
+		got := httptest.NewRecorder()
+		w.p.AdminAside(c.loopback).ServeHTTP(got, r)
+		if got.Code != c.want {
+			t.Errorf("%+v: %d", c, got.Code)
+		}
 	}
 }
 

@@ -124,6 +124,17 @@ func (g *guard) leaveLine(tokens int64, turn chan struct{}) {
 	g.call(lane)
 }
 
+// begun says that an answer has begun well. Where the call is a trial of the
+// breaker it has succeeded by that; it keeps its place.
+func (a *admission) begun() {
+	if a.guard == nil || !a.pass.Probe() {
+		return
+	}
+	a.guard.mu.Lock()
+	defer a.guard.mu.Unlock()
+	a.pass = a.guard.gates.Begun(a.guard.now(), a.pass)
+}
+
 // leave gives the place back.
 func (a *admission) leave(o throttle.Outcome) {
 	g := a.guard
@@ -142,8 +153,8 @@ func (a *admission) leave(o throttle.Outcome) {
 
 // outcomeOf says how a call went, as far as its head tells.
 func outcomeOf(ctx context.Context, resp *http.Response, err error, now time.Time) throttle.Outcome {
-	if err != nil {
-		return throttle.Outcome{Cancelled: ctx.Err() != nil, TimedOut: timedOut(err)}
+	if err != nil { // what this machine has too little of says nothing of the upstream
+		return throttle.Outcome{Cancelled: ctx.Err() != nil || noSocket(err), TimedOut: timedOut(err)}
 	}
 	o := throttle.Outcome{Status: resp.StatusCode}
 	if o.Failed() {

@@ -1,6 +1,8 @@
 package proxy
 
 import (
+	"cmp"
+	"slices"
 	"sync"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -73,6 +75,30 @@ func (j *judge) add(p shadow.Pair) {
 			j.say("copies to %s: %s: %s%s", s.Fingerprint, s.Action, s.Reason, j.meaning(s.Action))
 		}
 	}
+	j.forget()
+}
+
+// maxActs bounds the actions that are kept: parts of a fingerprint are chosen by
+// clients.
+const maxActs = 10_000
+
+// forget drops actions once there are too many: those of versions whose pairs
+// have been given up, and of roll-backs among them as many as it takes.
+func (j *judge) forget() {
+	if len(j.acts) <= maxActs {
+		return
+	}
+	standing := make(map[versions]bool, len(j.stand))
+	for i := range j.stand {
+		standing[versions{j.stand[i].Against, j.stand[i].Fingerprint}] = true
+	}
+	for _, rolledBack := range []bool{false, true} {
+		for of, act := range j.acts {
+			if len(j.acts) > maxActs/2 && !standing[of] && (act == shadow.RollBack) == rolledBack {
+				delete(j.acts, of)
+			}
+		}
+	}
 }
 
 // meaning is what an action does here.
@@ -86,9 +112,20 @@ func (j *judge) meaning(a shadow.Action) string {
 	return ""
 }
 
-// standings returns what the pairs say.
-func (j *judge) standings() (stand []shadow.Standing, pairs, unaligned int64) {
+// maxStandings bounds the standings that are shown.
+const maxStandings = 20
+
+// severity orders actions, the worst first.
+var severity = map[shadow.Action]int{shadow.RollBack: 0, shadow.Throttle: 1, shadow.Observe: 2, shadow.PromoteReady: 3}
+
+// standings returns what the pairs say: the worst of it, those with most pairs
+// first among the equally bad, and how many there are in all.
+func (j *judge) standings() (worst []shadow.Standing, of int, pairs, unaligned int64) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.stand, j.pairs, j.windows.Unaligned()
+	worst = slices.Clone(j.stand)
+	slices.SortStableFunc(worst, func(a, b shadow.Standing) int {
+		return cmp.Or(cmp.Compare(severity[a.Action], severity[b.Action]), cmp.Compare(b.Seen, a.Seen))
+	})
+	return worst[:min(len(worst), maxStandings)], len(worst), j.pairs, j.windows.Unaligned()
 }

@@ -1,8 +1,10 @@
 package proxy
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -26,6 +28,7 @@ type lines struct {
 const (
 	queued    = 4096     // lines that wait to be written
 	batchSize = 64 << 10 // bytes of lines that are written at once
+	maxLine   = 16 << 20 // bytes of a line that readers take; only texts of users make longer ones
 	moment    = 100 * time.Millisecond
 )
 
@@ -94,19 +97,34 @@ func appendLine(text []byte, line any) []byte {
 	if err != nil {
 		return text // lines are plain structs: they are always encoded
 	}
+	if long, ok := line.(interface{ shorter() any }); ok && len(one) >= maxLine {
+		if one, err = json.Marshal(long.shorter()); err != nil {
+			return text // as above
+		}
+	}
 	return append(append(text, one...), '\n')
 }
 
 // write writes whole lines in one go. What a full disk cut off in the middle is
-// ended before the next one, so that it spoils one line and not two.
+// taken back; where it cannot be, it is ended before the next line, so that it
+// spoils one line and not two.
 func (l *lines) write(text []byte, n int64) {
 	if l.torn {
 		text = append([]byte{'\n'}, text...)
 	}
 	wrote, err := l.to.Write(text)
-	l.torn = wrote > 0 && wrote < len(text) && text[wrote-1] != '\n' || l.torn && wrote == 0
+	unended := wrote > 0 && wrote < len(text) && text[wrote] == '\n' && text[wrote-1] != '\n' // all of a line: it may have been read already
+	if wrote > 0 {
+		half := wrote - 1 - bytes.LastIndexByte(text[:wrote], '\n')
+		l.torn = half > 0 && (unended || !takeBack(l.to, int64(half)))
+	}
 	if err != nil {
-		l.failed.Add(n)
+		whole := int64(bytes.Count(bytes.TrimPrefix(text[:wrote], []byte{'\n'}), []byte{'\n'}))
+		if unended {
+			whole++
+		}
+		l.written.Add(whole)
+		l.failed.Add(n - whole)
 		if !l.sick {
 			l.warn("%s are not written: %v; they are lost and counted until this is mended", l.what, err)
 		}
@@ -118,6 +136,25 @@ func (l *lines) write(text []byte, n int64) {
 	}
 	l.sick = false
 	l.written.Add(n)
+}
+
+// takeBack cuts off the last bytes that were written to a file; false where
+// they cannot be, or where somebody else has written behind them.
+func takeBack(to io.Writer, n int64) bool {
+	f, ok := to.(interface {
+		io.Seeker
+		Stat() (fs.FileInfo, error)
+		Truncate(size int64) error
+	})
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return false
+	}
+	end, err := f.Seek(0, io.SeekCurrent)
+	return err == nil && end == info.Size() && f.Truncate(end-n) == nil
 }
 
 // linesState is how the writing goes, for the status.

@@ -41,6 +41,9 @@ type Limits struct {
 	// Stall is how long a user may take to read what was written, and how long
 	// to send the next piece of a request.
 	Stall time.Duration
+	// Sending is how long a user may take to send all of a request: whoever
+	// sends a byte now and then holds a place of everybody's.
+	Sending time.Duration
 	// Place is how long a request waits for a place among those under way.
 	Place time.Duration
 }
@@ -53,7 +56,7 @@ func DefaultLimits() Limits {
 	return Limits{
 		Body: 4 << 20, Answer: 1 << 20, Copies: 16, Copy: 2500 * time.Millisecond,
 		StableHeader: 180 * time.Second, CanaryHeader: 45 * time.Second,
-		Stall: 30 * time.Second, Place: 2 * time.Second,
+		Stall: 30 * time.Second, Sending: time.Minute, Place: 2 * time.Second,
 	}
 }
 

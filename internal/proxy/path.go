@@ -30,6 +30,17 @@ func (p *Proxy) behind(u *url.URL) (rest string, ok bool) {
 	return path, false
 }
 
+// climbs reports whether a path, unescaped, has a . or .. in it: where it leads
+// the server decides, and it may be out of the API that the key is for.
+func climbs(path string) bool {
+	for part := range strings.FieldsFuncSeq(path, func(r rune) bool { return r == '/' || r == '\\' }) {
+		if part, _, _ = strings.Cut(part, ";"); part == "." || part == ".." {
+			return true
+		}
+	}
+	return false
+}
+
 func basePath(u *url.URL) string { return strings.TrimRight(u.EscapedPath(), "/") }
 
 // isReleased reports whether a request is one of those that are routed, copied

@@ -39,6 +39,9 @@ type Proxy struct {
 	running        context.Context // ends with the proxy
 	stop           context.CancelFunc
 	closing        sync.Once
+	ending         atomic.Bool // answers under way are broken off
+	active         atomic.Int64
+	noSocket       sync.Once // it is said
 	closed         chan struct{}
 
 	records, attempts, pairs *lines
@@ -61,6 +64,9 @@ type counters struct {
 	unfinished atomic.Int64 // came faster than they could be recorded
 	panics     atomic.Int64
 }
+
+// endLimit is how long answers that are broken off may take to notice.
+const endLimit = time.Second
 
 // finishQueue bounds the exchanges that wait to be recorded.
 const finishQueue = 256
@@ -145,8 +151,8 @@ func (p *Proxy) upstream(arm release.Arm) *upstream {
 
 // ServeHTTP implements [http.Handler].
 func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if p.o.Loopback && !(isLocal(r.Host) && fromLocalPage(r.Header.Get("Origin"))) {
-		writeError(w, http.StatusForbidden, codeForeign, "this canaryctl answers programs of this machine, at localhost, and no page of another site")
+	if p.o.Loopback && !fromThisMachine(r) {
+		refuseForeign(w)
 		return
 	}
 	if p.o.AdminPaths && strings.HasPrefix(r.URL.Path, adminPrefix) {
@@ -155,25 +161,52 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	to := newUserWriter(w, p.o.Limits.Stall)
 	switch {
-	case !strings.HasPrefix(r.URL.Path, "/"):
-		writeError(to, http.StatusBadRequest, codePath, "canaryctl passes on requests to paths, such as /v1/chat/completions")
+	case r.Method == http.MethodTrace || r.Method == http.MethodConnect:
+		writeError(to, http.StatusMethodNotAllowed, codeMethod, "canaryctl does not pass on "+r.Method+": its answer could show a key")
+		return
+	case !strings.HasPrefix(r.URL.Path, "/") || climbs(r.URL.Path):
+		writeError(to, http.StatusBadRequest, codePath, "canaryctl passes on requests to paths, such as /v1/chat/completions, without . and .. in them")
 		return
 	case !p.knowsClient(r):
-		to.Header().Set("WWW-Authenticate", "Bearer")
-		writeError(to, http.StatusUnauthorized, codeClientKey, "this canaryctl wants its own key from its clients, as a bearer token")
+		wantKey(to)
 		return
 	}
 	x := p.newExchange(r)
 	if !x.chat {
 		p.count.passed.Add(1)
+		x.passing = newPassing(r, to.readDeadline, p.o.Limits.Stall)
 	} else {
 		if x.body != nil {
-			x.body.deadline, x.body.stall = to.readDeadline, p.o.Limits.Stall
+			x.body.deadline, x.body.stall, x.body.sending = to.readDeadline, p.o.Limits.Stall, p.o.Limits.Sending
 		}
+		p.active.Add(1)
 		defer p.ended(x, to)
 		p.whereTo(x)
 	}
-	p.reverse.ServeHTTP(to, r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x)))
+	r = r.WithContext(context.WithValue(r.Context(), exchangeKey{}, x))
+	if x.passing != nil {
+		r.Body = x.passing
+	}
+	p.reverse.ServeHTTP(to, r)
+}
+
+// refuseForeign answers what [fromThisMachine] refuses.
+func refuseForeign(w http.ResponseWriter) {
+	writeError(w, http.StatusForbidden, codeForeign, "this canaryctl answers programs of this machine, at localhost, and no page of another site")
+}
+
+// wantKey answers who did not show the key of the proxy.
+func wantKey(w http.ResponseWriter) {
+	w.Header().Set("WWW-Authenticate", "Bearer")
+	writeError(w, http.StatusUnauthorized, codeClientKey, "this canaryctl wants its own key from its clients, as a bearer token")
+}
+
+// fromThisMachine reports whether a request names this machine, and comes from a
+// program or a page of it. Where a page's request names no origin, as a plain link
+// or an image does, the browser says whether it is another site's.
+func fromThisMachine(r *http.Request) bool {
+	origin := r.Header.Get("Origin")
+	return isLocal(r.Host) && fromLocalPage(origin) && !(origin == "" && strings.EqualFold(r.Header.Get("Sec-Fetch-Site"), "cross-site"))
 }
 
 // isLocal reports whether a host, with or without a port, is this machine: a page
@@ -238,9 +271,12 @@ func (p *Proxy) announce(resp *http.Response) error {
 // ended hands a request that is over to whoever records it. The handler must
 // return at once: the end of the answer goes out then.
 func (p *Proxy) ended(x *exchange, to *userWriter) {
+	x.call.end()
 	x.end = p.o.Now()
 	left := x.in.Context().Err() != nil || to.err != nil || x.body.brokeOff()
-	x.cancel = left && (x.answer == nil || !x.answer.complete())
+	if x.cancel = left && (x.answer == nil || !x.answer.complete()); x.cancel && p.ending.Load() {
+		x.broken = codeEnding
+	}
 	if x.body != nil {
 		x.body.close()
 	}
@@ -249,6 +285,7 @@ func (p *Proxy) ended(x *exchange, to *userWriter) {
 	default:
 		p.count.unfinished.Add(1)
 	}
+	p.active.Add(-1)
 	switch {
 	case x.cancel:
 		p.count.cancelled.Add(1)
@@ -303,10 +340,23 @@ func (p *Proxy) finishOne(x *exchange) {
 		p.records.put(x.record(x.said()))
 	}
 	if p.attempts != nil {
+		trace := newID()
 		for i := range x.tries {
-			p.attempts.put(x.attemptLine(&x.tries[i]))
+			p.attempts.put(x.attemptLine(&x.tries[i], trace))
 		}
 	}
+}
+
+// BreakOff says that the answers under way are about to be broken off: that they
+// end is not their users' doing.
+func (p *Proxy) BreakOff() { p.ending.Store(true) }
+
+// cancelCode is why an exchange ended before its answer did.
+func (p *Proxy) cancelCode() string {
+	if p.ending.Load() {
+		return codeEnding
+	}
+	return codeCancelled
 }
 
 // Close ends the proxy: copies under way are given up, what is to be written is
@@ -324,6 +374,11 @@ func (p *Proxy) Close(ctx context.Context) error {
 
 func (p *Proxy) end() {
 	defer close(p.closed)
+	if p.ending.Load() { // those that were broken off are about to end
+		for end := time.Now().Add(endLimit); p.active.Load() > 0 && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	p.stop()
 	p.finishing.Wait()
 	p.background.Wait()

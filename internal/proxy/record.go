@@ -1,12 +1,14 @@
 package proxy
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
+	"github.com/canaryctl/canaryctl/internal/shadow"
 	"github.com/canaryctl/canaryctl/internal/trace"
 )
 
@@ -38,8 +40,9 @@ type record struct {
 	RetryAfterMS  *float64    `json:"retry_after_ms,omitempty"`
 	ToolCalls     string      `json:"tool_calls,omitempty"` // names, in order, with commas
 	ErrorCode     string      `json:"error_code,omitempty"`
-	Fallback      bool        `json:"fallback,omitempty"` // the canary failed and stable answered the user
-	Why           string      `json:"why,omitempty"`      // what put it on its arm, where some weight is on the canary
+	Fallback      bool        `json:"fallback,omitempty"`        // the canary failed and stable answered the user
+	FallbackTo    string      `json:"fallback_status,omitempty"` // the status of that, as status
+	Why           string      `json:"why,omitempty"`             // what put it on its arm, where some weight is on the canary
 }
 
 // statusCancelled is what servers write for a client that went away before its
@@ -64,17 +67,17 @@ func (x *exchange) said() *trace.SSE {
 func (x *exchange) record(said *trace.SSE) *record {
 	v := x.p.upstream(x.arm).version
 	r := &record{
-		TS: stamp(x.end), Started: stamp(x.start), RequestID: x.id, Arm: x.arm, Version: v.ID, Scene: x.p.o.Scene, UserID: x.userID(),
-		Segment: x.segment, Model: x.shape.model, PromptVersion: v.Parts.PromptVersion, LatencyMS: millis(x.end.Sub(x.start)), Attempt: len(x.tries), Why: x.why,
+		TS: stamp(x.end), Started: stamp(x.start), RequestID: x.id, Arm: x.arm, Version: v.ID, Scene: x.p.o.Scene, UserID: bounded(x.userID()),
+		Segment: bounded(x.segment), Model: x.shape.model, PromptVersion: v.Parts.PromptVersion, LatencyMS: millis(x.end.Sub(x.start)), Attempt: len(x.tries), Why: x.why,
 	}
 	if x.arm == release.Canary && v.ModelID != "" {
 		r.Model = v.ModelID
 	}
+	r.status(x, said)
 	if x.canary != nil {
 		r.failed(x)
 		return r
 	}
-	r.status(x, said)
 	if n := len(x.tries); n > 0 {
 		last := &x.tries[n-1]
 		if r.ErrorCode == "" {
@@ -97,8 +100,8 @@ func (x *exchange) record(said *trace.SSE) *record {
 // failed is the record of a request whose canary gave no answer.
 func (r *record) failed(x *exchange) {
 	f := x.canary
-	r.Fallback, r.ErrorCode, r.LatencyMS = true, f.code, millis(f.elapsed)
-	r.Status, r.Attempt = strconv.Itoa(f.status), 1
+	r.Fallback, r.ErrorCode, r.FallbackTo = true, f.code, r.Status
+	r.Status = strconv.Itoa(f.status)
 	if f.asked {
 		r.RetryAfterMS = new(millis(f.retryAfter))
 	}
@@ -113,18 +116,36 @@ func (r *record) status(x *exchange, said *trace.SSE) {
 	a := x.answer
 	switch {
 	case x.cancel:
-		r.Status = strconv.Itoa(statusCancelled)
+		r.Status, r.ErrorCode = strconv.Itoa(statusCancelled), x.broken
 	case a == nil && len(x.tries) > 0:
 		r.Status = strconv.Itoa(statusOf(x.tries[len(x.tries)-1]))
 	case a == nil:
 		r.Status = statusError
 	case said != nil && said.Err() != "" && a.status < 400:
-		r.Status, r.ErrorCode = statusError, said.Err()
+		if r.Status, r.ErrorCode = statusError, said.Err(); !isCode(r.ErrorCode) {
+			r.ErrorCode = statusError
+		}
 	case !a.complete() && !a.streamed: // half of a JSON document is none
 		r.Status, r.ErrorCode = statusError, codeReset
+	case a.status/100 == 2 && !a.streamed && !x.isCompletion():
+		r.Status, r.ErrorCode = statusError, codeMalformed
 	default:
 		r.Status = strconv.Itoa(a.status)
 	}
+}
+
+// isCompletion reports whether the answer, as far as it can be read, is what was
+// asked for: judged as the answers of a pair are. Of other paths than chat
+// completions no more is known than that they answer in JSON.
+func (x *exchange) isCompletion() bool {
+	text, ok := x.answer.text()
+	switch {
+	case !ok:
+		return true // nobody knows
+	case strings.HasSuffix(x.rest, chatPath):
+		return !shadow.ReadAnswer(text).Failed
+	}
+	return json.Valid(text)
 }
 
 // stream fills in what only streams have.
@@ -160,7 +181,7 @@ func (r *record) said(s *trace.SSE) {
 	if u, ok := s.Usage(); ok {
 		r.InputTokens, r.OutputTokens = &u.Input, &u.Output
 	}
-	r.ToolCalls = strings.Join(s.ToolNames(), ",")
+	r.ToolCalls = strings.Join(boundedAll(s.ToolNames()), ",")
 }
 
 // labels takes what an application says of its answer in headers.
@@ -202,7 +223,8 @@ type attempt struct {
 // diagnose` reads. prompt_tokens is a guess: four bytes a token.
 type attemptLine struct {
 	TS           string        `json:"ts"`
-	TraceID      string        `json:"trace_id"`
+	TraceID      string        `json:"trace_id"`   // of this request's attempts and no others'
+	RequestID    string        `json:"request_id"` // as the client names it, which may be the same for several
 	UpstreamID   string        `json:"upstream_request_id,omitempty"`
 	Endpoint     string        `json:"endpoint"`
 	Arm          release.Arm   `json:"arm"`
@@ -219,9 +241,10 @@ type attemptLine struct {
 	ErrorCode    string        `json:"error_code,omitempty"`
 }
 
-func (x *exchange) attemptLine(a *attempt) *attemptLine {
+// trace is this exchange's own name.
+func (x *exchange) attemptLine(a *attempt, trace string) *attemptLine {
 	l := &attemptLine{
-		TS: stamp(a.at), TraceID: x.id, UpstreamID: a.upstreamID, Endpoint: strings.ReplaceAll(strings.Trim(x.rest, "/"), "/", "."), Arm: a.arm,
+		TS: stamp(a.at), TraceID: trace, RequestID: x.id, UpstreamID: a.upstreamID, Endpoint: strings.ReplaceAll(strings.Trim(x.rest, "/"), "/", "."), Arm: a.arm,
 		Model: x.shape.model, Attempt: a.number, Status: a.status, Breaker: string(a.arm) + "/" + x.p.o.Gates.Lane(a.tokens).String(), BreakerState: a.phase, InFlight: a.inFlight, PromptTokens: a.tokens,
 		Stream: x.shape.stream, ElapsedMS: millis(a.elapsed), ErrorCode: a.code,
 	}

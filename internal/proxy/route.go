@@ -18,7 +18,7 @@ func (p *Proxy) whereTo(x *exchange) {
 		x.segment = h.Get(p.o.SegmentOf)
 	}
 	weight := p.weights.get()
-	if weight.IsZero() || x.body == nil {
+	if weight.IsZero() {
 		return
 	}
 	if x.user != "" {
@@ -27,7 +27,11 @@ func (p *Proxy) whereTo(x *exchange) {
 			return // without a look at the body
 		}
 	}
-	text, whole := x.body.whole()
+	var text []byte // of a request without a body
+	whole := true
+	if x.body != nil {
+		text, whole = x.body.whole()
+	}
 	if !whole {
 		p.count.unroutable.Add(1) // the canary cannot be asked for its own model
 		x.why = "too_long"

@@ -11,7 +11,8 @@ import (
 
 // shape is what the proxy wants to know of a chat completion request.
 type shape struct {
-	model       string
+	model       string // as it is named in output
+	named       string // as it is written
 	user        string
 	stream      bool
 	temperature string // as written; "" where the request names none
@@ -59,14 +60,16 @@ func (s *shape) take(name json.Token, value json.RawMessage, at span) {
 	switch name {
 	case "model":
 		s.models = append(s.models, at)
-		s.model = unquoted(value)
+		s.named = unquoted(value)
+		s.model = bounded(s.named)
 	case "user":
 		s.user = unquoted(value)
 	case "stream":
 		s.stream = string(value) == "true"
 	case "temperature":
-		if s.temperature = string(value); s.temperature == "null" {
-			s.temperature = ""
+		s.temperature = ""
+		if len(value) <= maxNumber && (value[0] == '-' || value[0] >= '0' && value[0] <= '9') {
+			s.temperature = string(value)
 		}
 	case "tools", "functions":
 		if string(value) != "null" && string(value) != "[]" {
@@ -75,6 +78,9 @@ func (s *shape) take(name json.Token, value json.RawMessage, at span) {
 		}
 	}
 }
+
+// maxNumber is the length of a number that is taken for one.
+const maxNumber = 32
 
 func unquoted(value json.RawMessage) (text string) {
 	if json.Unmarshal(value, &text) != nil {
@@ -96,7 +102,7 @@ func compacted(value json.RawMessage) []byte {
 // withModel returns the request for another model: the value of "model" is
 // replaced and no other byte. A request without one is given none.
 func (s *shape) withModel(text []byte, model string) []byte {
-	if model == "" || model == s.model || len(s.models) == 0 {
+	if model == "" || model == s.named || len(s.models) == 0 {
 		return text
 	}
 	quoted, err := json.Marshal(model)

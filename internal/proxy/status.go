@@ -33,6 +33,24 @@ func (p *Proxy) Admin() http.Handler {
 	return mux
 }
 
+// AdminAside is [Proxy.Admin] for an address of its own: with loopback for
+// programs of this machine only, else for whoever shows the key of the clients,
+// if there is one. Whether it is alive needs no key: who looks for that often
+// has none.
+func (p *Proxy) AdminAside(loopback bool) http.Handler {
+	admin := p.Admin()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch {
+		case loopback && !fromThisMachine(r):
+			refuseForeign(w)
+		case !loopback && r.URL.Path != adminPrefix+"healthy" && !p.knowsClient(r):
+			wantKey(w)
+		default:
+			admin.ServeHTTP(w, r)
+		}
+	})
+}
+
 // Status is how the proxy stands.
 type Status struct {
 	Schema  int          `json:"schema"`
@@ -58,7 +76,8 @@ type Status struct {
 	Copies    copiesState                          `json:"copies"`
 	Pairs     int64                                `json:"pairs"`
 	Unaligned int64                                `json:"unaligned"`
-	Standings []shadow.Standing                    `json:"standings"`
+	Standings []shadow.Standing                    `json:"standings"` // the worst, twenty at most
+	Standing  int                                  `json:"standings_in_all"`
 
 	Records  *linesState `json:"records_file"` // null: not wanted
 	Attempts *linesState `json:"attempt_log"`
@@ -86,7 +105,7 @@ func (p *Proxy) Status() *Status {
 		s.Gates[u.arm] = u.guard.states()
 	}
 	s.Copies = p.copiesState()
-	s.Standings, s.Pairs, s.Unaligned = p.judge.standings()
+	s.Standings, s.Standing, s.Pairs, s.Unaligned = p.judge.standings()
 	if s.Standings == nil {
 		s.Standings = []shadow.Standing{}
 	}

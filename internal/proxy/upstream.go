@@ -9,6 +9,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -53,35 +54,35 @@ func newTransport(_ string, header time.Duration) http.RoundTripper {
 	}
 }
 
-// credentials are headers that say who the user is to a server.
-var credentials = []string{"Authorization", "Api-Key", "X-Api-Key", "X-Goog-Api-Key", "Cookie", "Openai-Organization", "Openai-Project"}
-
 // prepare turns a request into one for this upstream. The one that it is made
 // from stays as it is.
 func (u *upstream) prepare(out *http.Request, x *exchange) *http.Request {
 	r := out.WithContext(out.Context())
+	key, login := u.version.Key, u.version.BaseURL.User
+	query := x.in.URL.RawQuery
+	if u.foreign {
+		query = plainQuery(query)
+	}
 	if x.known {
-		r.URL = address(u.version.BaseURL, x.rest, x.in.URL.EscapedPath(), x.in.URL.RawQuery)
-	} else {
-		r.URL = onHost(u.version.BaseURL, x.in.URL.EscapedPath(), x.in.URL.RawQuery)
+		r.URL = address(u.version.BaseURL, x.rest, x.in.URL.EscapedPath(), query)
+	} else { // not the API: nothing of the version's own is for it
+		key, login = "", nil
+		r.URL = onHost(&url.URL{Scheme: u.version.BaseURL.Scheme, Host: u.version.BaseURL.Host}, x.in.URL.EscapedPath(), query)
 	}
 	r.Host = ""
-	key, login := u.version.Key, u.version.BaseURL.User
 	if key == "" && login == nil && !u.foreign && x.p.o.ClientKey == "" && u.arm == release.Stable {
 		return r
 	}
 	r.Header = out.Header.Clone()
 	if u.foreign {
-		for _, name := range credentials {
-			r.Header.Del(name)
-		}
+		r.Header = plainHeader(out.Header)
 	}
 	if x.p.o.ClientKey != "" {
 		r.Header.Del("Authorization") // it was for this proxy
 	}
 	if key != "" {
 		r.Header.Set("Authorization", "Bearer "+key)
-		if r.Header.Get("Api-Key") != "" {
+		if out.Header.Get("Api-Key") != "" {
 			r.Header.Set("Api-Key", key)
 		}
 	}
@@ -96,12 +97,27 @@ func (u *upstream) prepare(out *http.Request, x *exchange) *http.Request {
 	return r
 }
 
+// roundTrip asks, and takes no head for an answer that cannot be passed on: a
+// change of the protocol that the client did not ask for (upgrade is what it
+// asked for, "" for none), and a status that is none of HTTP's.
+func (u *upstream) roundTrip(r *http.Request, upgrade string) (*http.Response, error) {
+	resp, err := u.transport.RoundTrip(r)
+	if err != nil || resp.StatusCode >= http.StatusOK {
+		return resp, err
+	}
+	if resp.StatusCode == http.StatusSwitchingProtocols && upgrade != "" && strings.EqualFold(resp.Header.Get("Upgrade"), upgrade) {
+		return resp, nil
+	}
+	resp.Body.Close() //nolint:errcheck // nothing was expected of it
+	return nil, errMalformed
+}
+
 // RoundTrip implements [http.RoundTripper] for [httputil.ReverseProxy]: it finds
 // somebody to answer.
 func (p *Proxy) RoundTrip(out *http.Request) (*http.Response, error) {
 	x := exchangeOf(out.Context())
 	if !x.chat {
-		return p.stable.transport.RoundTrip(p.stable.prepare(out, x))
+		return p.stable.roundTrip(p.stable.prepare(out, x), out.Header.Get("Upgrade"))
 	}
 	if x.arm == release.Canary {
 		if resp := p.askCanary(out, x); resp != nil {
@@ -175,7 +191,9 @@ func (p *Proxy) askCanary(out *http.Request, x *exchange) *http.Response {
 		})
 	}
 	if c.outcome.Cancelled {
-		c.giveUp()
+		if c.giveUp(); c.log().code == codeNoSocket { // the canary was not asked, and has failed in nothing
+			x.arm, x.why = release.Stable, "no_socket"
+		}
 		return nil
 	}
 	if c.err == nil && !fallsBack(c.outcome.Status) {
@@ -184,7 +202,7 @@ func (p *Proxy) askCanary(out *http.Request, x *exchange) *http.Response {
 		return resp
 	}
 	a := x.tries[len(x.tries)-1]
-	x.canary = &failing{status: statusOf(a), elapsed: p.o.Now().Sub(x.start), code: a.code, retryAfter: a.retryAfter, asked: a.asked}
+	x.canary = &failing{status: statusOf(a), code: a.code, retryAfter: a.retryAfter, asked: a.asked}
 	if x.fell = "status " + strconv.Itoa(a.status); c.err != nil || a.refused {
 		x.fell = a.code
 	}
@@ -199,6 +217,8 @@ func statusOf(a attempt) int {
 	switch {
 	case a.status != 0:
 		return a.status
+	case a.code == codeNoSocket:
+		return http.StatusServiceUnavailable
 	case a.code == codeTimeout || a.code == codeConnect:
 		return http.StatusGatewayTimeout
 	}
@@ -232,20 +252,21 @@ type call struct {
 // so, made here, or an error if the user went away.
 func (p *Proxy) begin(ctx context.Context, x *exchange, u *upstream) *call {
 	c := &call{p: p, x: x, ctx: ctx, began: p.o.Now()}
+	x.call = c
 	c.at = u.guard.enter(ctx, x.tokens())
 	x.tries = append(x.tries, attempt{
 		at: c.began, number: len(x.tries) + 1, arm: u.arm, phase: c.at.state.Phase, inFlight: c.at.state.InFlight, tokens: x.tokens(),
 	})
 	if c.err = c.at.err; c.err != nil {
 		c.outcome.Cancelled = true
-		c.log().code = codeCancelled
+		c.log().code = p.cancelCode()
 		return c
 	}
 	switch c.at.refusal {
 	case throttle.Full:
 		c.refuse(u.arm, codeFull, "too many requests are under way", c.p.o.Limits.Place)
 	case throttle.Broken:
-		c.refuse(u.arm, codeOpen, "it has failed too often, and is left alone for a while", c.at.state.Wait)
+		c.refuse(u.arm, codeOpen, "it has failed too often, and is left alone for a while", max(c.at.state.Wait, time.Second)) // half open it waits for its trials
 	case throttle.Admitted:
 	}
 	return c
@@ -270,7 +291,7 @@ func (c *call) refuse(arm release.Arm, code, why string, wait time.Duration) {
 func (c *call) send(r *http.Request, withBody func(*http.Request) error) {
 	u, a := c.p.upstream(c.log().arm), c.log()
 	if c.err = withBody(r); c.err == nil {
-		c.resp, c.err = u.transport.RoundTrip(r)
+		c.resp, c.err = u.roundTrip(r, "")
 	}
 	now := c.p.o.Now()
 	c.outcome = outcomeOf(c.ctx, c.resp, c.err, now)
@@ -280,12 +301,17 @@ func (c *call) send(r *http.Request, withBody func(*http.Request) error) {
 	a.elapsed = now.Sub(c.began)
 	a.status, a.retryAfter, a.asked = c.outcome.Status, c.outcome.RetryAfter, c.outcome.RetryAfterKnown
 	switch {
+	case c.err != nil && noSocket(c.err):
+		a.code = codeNoSocket
+		c.p.noSocket.Do(func() {
+			c.p.o.Warn("this machine or this process has no more files, ports or addresses to connect from (see ulimit -n); requests are refused for it, and neither version is blamed")
+		})
 	case c.outcome.Cancelled:
-		a.code = codeCancelled
+		a.code = c.p.cancelCode()
 	case c.err != nil:
 		a.code = errorCode(c.err)
 	default:
-		a.upstreamID = c.resp.Header.Get("X-Request-Id")
+		a.upstreamID = bounded(c.resp.Header.Get("X-Request-Id"))
 		if c.outcome.Status >= 400 {
 			c.outcome.Code = u.keyless(c.peek(), r)
 			a.code = c.outcome.Code
@@ -342,10 +368,13 @@ func codeIn(text []byte) string {
 	if json.Unmarshal(text, &said) != nil {
 		return ""
 	}
-	if code, ok := said.Error.Code.(string); ok && code != "" {
-		return code[:min(len(code), maxID)]
+	if code, ok := said.Error.Code.(string); ok && isCode(code) {
+		return code
 	}
-	return said.Error.Type[:min(len(said.Error.Type), maxID)]
+	if isCode(said.Error.Type) {
+		return said.Error.Type
+	}
+	return ""
 }
 
 // pass hands the answer to the user: from its first byte on nothing is tried
@@ -356,6 +385,9 @@ func (c *call) pass(keep bool) (*http.Response, error) {
 		return nil, c.err
 	}
 	x, o := c.x, c.outcome
+	if !o.Failed() {
+		c.at.begun()
+	}
 	if !keep && x.body != nil && c.p.records == nil && c.p.attempts == nil {
 		x.body.release()
 	}
@@ -367,6 +399,18 @@ func (c *call) pass(keep bool) (*http.Response, error) {
 		c.at.leave(o)
 	}}
 	return c.resp, nil
+}
+
+// end gives back what a call still holds when the handler returns, however it
+// does: a place that is lost is lost for as long as the proxy runs.
+func (c *call) end() {
+	if c == nil {
+		return
+	}
+	if c.resp != nil {
+		c.resp.Body.Close() //nolint:errcheck // it has been read, or nobody will read it
+	}
+	c.at.leave(throttle.Outcome{Cancelled: true}) // if nobody has said how it went
 }
 
 // giveUp ends an attempt that no answer is passed on of.

@@ -27,6 +27,7 @@ type world struct {
 	o              Options
 	stable, canary *fake
 	p              *Proxy
+	server         *httptest.Server
 	url            string
 	client         *http.Client
 
@@ -123,7 +124,7 @@ func newWorld(t *testing.T, change func(*Options)) *world {
 	}
 	w.p = p
 	server := httptest.NewServer(p)
-	w.url = server.URL
+	w.server, w.url = server, server.URL
 	w.client = &http.Client{Transport: &http.Transport{DisableCompression: true, MaxIdleConnsPerHost: 64}}
 	t.Cleanup(func() {
 		w.client.CloseIdleConnections()

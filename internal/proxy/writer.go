@@ -16,9 +16,18 @@ type userWriter struct {
 }
 
 func newUserWriter(w http.ResponseWriter, stall time.Duration) *userWriter {
-	// A nil value keeps net/http from adding headers that the answer has not.
-	w.Header()["Content-Type"], w.Header()["Date"] = nil, nil
+	addNone(w.Header())
 	return &userWriter{ResponseWriter: w, to: http.NewResponseController(w), stall: stall}
+}
+
+// addNone keeps net/http from adding headers that an answer has not: a nil value
+// does.
+func addNone(h http.Header) {
+	for _, name := range []string{"Content-Type", "Date"} {
+		if _, has := h[name]; !has {
+			h[name] = nil
+		}
+	}
 }
 
 // Unwrap is for [http.ResponseController].
@@ -30,6 +39,7 @@ func (w *userWriter) WriteHeader(status int) {
 	if status == http.StatusContinue {
 		return
 	}
+	addNone(w.Header()) // an interim answer took everything out
 	w.ResponseWriter.WriteHeader(status)
 }
 

@@ -118,3 +118,15 @@ func FuzzReadAnswer(f *testing.F) {
 		}
 	})
 }
+
+// TestTheLinesOfAStreamEndAsTheyMay has all three ends of a line (WHATWG HTML,
+// section 9.2.6), and an event of two lines of data.
+func TestTheLinesOfAStreamEndAsTheyMay(t *testing.T) {
+	const body = "data: {\"choices\":[{\"index\":0,\n" + "data: \"delta\":{\"content\":\"{}\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n"
+	for _, end := range []string{"\n", "\r", "\r\n"} {
+		got := shadow.ReadAnswer([]byte(strings.ReplaceAll(body, "\n", end)))
+		if got.Failed || !got.Parsed {
+			t.Errorf("%q: %+v", end, got)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package shadow
 
 import (
 	"bytes"
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -40,8 +41,7 @@ func readStream(body []byte) *stream {
 		}
 		data = nil
 	}
-	for line := range bytes.Lines(body) {
-		line = bytes.TrimRight(line, "\r\n")
+	for line := range eachLine(body) {
 		if value, ok := bytes.CutPrefix(line, []byte("data:")); ok {
 			data = append(data, bytes.TrimPrefix(value, []byte(" ")))
 		} else if len(line) == 0 {
@@ -50,6 +50,26 @@ func readStream(body []byte) *stream {
 	}
 	event()
 	return s
+}
+
+// eachLine yields the lines of a stream, which end with CR, LF or both.
+func eachLine(body []byte) iter.Seq[[]byte] {
+	return func(yield func([]byte) bool) {
+		for len(body) > 0 {
+			end := bytes.IndexAny(body, "\r\n")
+			if end < 0 {
+				yield(body)
+				return
+			}
+			line := body[:end]
+			if bytes.HasPrefix(body[end:], []byte("\r\n")) {
+				end++
+			}
+			if body = body[end+1:]; !yield(line) {
+				return
+			}
+		}
+	}
 }
 
 // isStream knows server-sent events by how they begin.

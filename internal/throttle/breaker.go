@@ -121,6 +121,18 @@ func (b *Breaker) Done(now time.Time, t Ticket, o Outcome) {
 	}
 }
 
+// begun says that a trial call's answer has begun well, which is all that a trial
+// asks: answers take minutes, and who waits for their ends refuses everybody
+// else for so long. The ticket that it returns takes the place of t, and changes
+// nothing any more.
+func (b *Breaker) begun(now time.Time, t Ticket) Ticket {
+	if !t.probe {
+		return t
+	}
+	b.Done(now, t, Outcome{Status: 200})
+	return Ticket{}
+}
+
 // fail notes a failure and opens the breaker if there are enough within
 // (now - Within, now].
 func (b *Breaker) fail(now time.Time) {

@@ -131,6 +131,14 @@ func (g *Gates) Leave(now time.Time, p Pass, o Outcome) {
 	l.breaker.Done(now, p.ticket, o)
 }
 
+// Begun says that the answer to a call has begun well. A trial of the breaker has
+// succeeded by that, and need not be waited for to its end, which takes minutes. The
+// call keeps its place: the pass that is returned is given to Leave in place of p.
+func (g *Gates) Begun(now time.Time, p Pass) Pass {
+	p.ticket = g.lanes[p.Lane].breaker.begun(now, p.ticket)
+	return p
+}
+
 // LaneState is what a lane is doing.
 type LaneState struct {
 	Phase    release.Phase

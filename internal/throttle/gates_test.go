@@ -88,3 +88,39 @@ func TestAFullLaneTakesNoProbe(t *testing.T) {
 		t.Errorf("after the probe was cancelled: %v", refusal)
 	}
 }
+
+func TestATrialThatHasBegunClosesTheBreakerAndKeepsItsPlace(t *testing.T) {
+	g := throttle.NewGates(throttle.DefaultGates())
+	for range 20 {
+		pass, _ := g.Enter(at(0), 0)
+		g.Leave(at(0), pass, status(429))
+	}
+	var trials []throttle.Pass
+	for range 3 {
+		pass, _ := g.Enter(at(16), 0)
+		if !pass.Probe() {
+			t.Fatal("no trial")
+		}
+		trials = append(trials, pass)
+	}
+	if _, refusal := g.Enter(at(16), 0); refusal != throttle.Broken {
+		t.Errorf("a fourth trial: %v", refusal)
+	}
+	for i := range trials {
+		trials[i] = g.Begun(at(17), trials[i])
+		trials[i] = g.Begun(at(17), trials[i]) // a second time is none
+	}
+	if s := g.State(throttle.Short, at(17)); s.Phase != release.Closed || s.InFlight != 3 {
+		t.Errorf("%+v", s)
+	}
+	pass, _ := g.Enter(at(17), 0)
+	if g.Begun(at(17), pass) != pass {
+		t.Error("a call that is no trial was changed")
+	}
+	for _, p := range append(trials, pass) {
+		g.Leave(at(18), p, throttle.Outcome{TimedOut: true})
+	}
+	if s := g.State(throttle.Short, at(18)); s.Phase != release.Closed || s.InFlight != 0 {
+		t.Errorf("%+v", s)
+	}
+}
