@@ -5,6 +5,7 @@ import (
 	"math/big"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"gopkg.in/yaml.v3"
@@ -101,11 +102,24 @@ func (d *document) get(path string) typed {
 	return s.fallback()
 }
 
+// fallbacks holds the defaults that have been read, by row: a digest asks for
+// each of them, and reading one is parsing a file of one value.
+var fallbacks sync.Map // of *key to typed
+
 // fallback reads the default of a row as if it had been written.
 func (k *key) fallback() typed {
 	if k.def == "" {
 		return typed{}
 	}
+	if t, ok := fallbacks.Load(k); ok {
+		return t.(typed)
+	}
+	t := k.readDefault()
+	fallbacks.Store(k, t)
+	return t
+}
+
+func (k *key) readDefault() typed {
 	var n yaml.Node
 	if err := yaml.Unmarshal([]byte(k.def), &n); err != nil {
 		panic("config: default of " + k.path)
