@@ -87,6 +87,7 @@ func TestWithACanaryThatIsNotThereEverybodyIsAnswered(t *testing.T) {
 			t.Fatal(resp.StatusCode)
 		}
 	}
+	w.eventually("the requests are counted", func() bool { return w.p.Status().Requests.Stable == 30 })
 	s := w.p.Status()
 	if s.Requests.Fallbacks != 30 || s.Requests.Stable != 30 || s.Gates[release.Canary]["short"].Breaker != release.Open || s.Gates[release.Stable]["short"].Breaker != release.Closed {
 		t.Errorf("%+v %+v", s.Requests, s.Gates)

@@ -280,13 +280,7 @@ func (p *Proxy) ended(x *exchange, to *userWriter) {
 	if x.body != nil {
 		x.body.close()
 	}
-	select {
-	case p.finished <- x:
-	default:
-		p.count.unfinished.Add(1)
-	}
-	p.active.Add(-1)
-	switch {
+	switch { // before anybody hears of it: whoever sees the record or the copy finds it counted
 	case x.cancel:
 		p.count.cancelled.Add(1)
 	case x.answer == nil:
@@ -296,6 +290,12 @@ func (p *Proxy) ended(x *exchange, to *userWriter) {
 	default:
 		p.count.stable.Add(1)
 	}
+	select {
+	case p.finished <- x:
+	default:
+		p.count.unfinished.Add(1)
+	}
+	p.active.Add(-1)
 }
 
 // finish records requests that are over, and sends their copies.
