@@ -17,14 +17,14 @@ const module = "github.com/canaryctl/canaryctl/"
 // layers lists the packages from the innermost out: a package may import only
 // packages before it. Packages that nothing has filled yet keep their place.
 var layers = []string{
-	"release", "splice", "diag", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow",
+	"release", "splice", "diag", "jsonscan", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow",
 	"diagnose", "batch", "config", "trace", "scenario", "report", "envsecret", "webclient", "program", "source", "target", "journal", "state", "notify",
 	"probe", "metrics", "ci", "driver", "configapi", "proxy", "watch", "tui", "cli", "servertest",
 }
 
 // pure packages have no hidden input: time is an argument.
 var pure = []string{
-	"release", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow", "diagnose",
+	"release", "jsonscan", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow", "diagnose",
 }
 
 // impure is what a pure package may not import.

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -58,7 +59,7 @@ func (l *line) members(object []byte) {
 	if keys == nil {
 		keys = defaultKeys
 	}
-	eachMember(object, func(key, value []byte) {
+	jsonscan.EachMember(object, func(key, value []byte) {
 		for _, p := range keys[string(key)] {
 			switch {
 			case l.raw[p.field] == nil || p.rank < l.rank[p.field]:
@@ -90,7 +91,7 @@ func (l *line) value(f field) string {
 	text := string(raw)
 	switch raw[0] {
 	case '"':
-		text = unquote(raw)
+		text = string(jsonscan.Text(raw))
 	case '{', '[':
 		l.bad(f, "is an object or an array")
 		return ""
@@ -106,7 +107,7 @@ func (l *line) value(f field) string {
 func lookUp(object []byte, path []string) (found json.RawMessage, times int) {
 	for n := len(path); n > 0 && times == 0; n-- {
 		want := strings.Join(path[:n], ".")
-		eachMember(object, func(key, value []byte) {
+		jsonscan.EachMember(object, func(key, value []byte) {
 			switch {
 			case string(key) != want:
 			case n == len(path):
@@ -280,6 +281,6 @@ func Keys(text []byte) (names []string) {
 	if !json.Valid(text) || text[0] != '{' {
 		return nil
 	}
-	eachMember(text, func(key, _ []byte) { names = append(names, string(key)) })
+	jsonscan.EachMember(text, func(key, _ []byte) { names = append(names, string(key)) })
 	return names
 }

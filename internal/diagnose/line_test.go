@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -119,7 +120,7 @@ func FuzzAttempt(f *testing.F) {
 			t.Fatalf("%q is read, and is no object: %v", text, err)
 		}
 		got := map[string]string{}
-		eachMember(bytes.TrimSpace(text), func(k, v []byte) { got[string(k)] = string(v) })
+		jsonscan.EachMember(bytes.TrimSpace(text), func(k, v []byte) { got[string(k)] = string(v) })
 		for k, v := range want {
 			if got[k] != string(v) || len(got) != len(want) {
 				t.Fatalf("%q: key %q is %q, want %q", text, k, got[k], v)

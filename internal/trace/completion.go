@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 )
 
 // Usage is what an answer says of its tokens. In this API cached tokens are part
@@ -54,7 +56,7 @@ func (a *answer) event(data []byte) {
 	}
 	a.events++
 	var object, kind []byte
-	eachMember(data, func(key, v []byte) {
+	jsonscan.EachMember(data, func(key, v []byte) {
 		switch string(key) {
 		case "object":
 			object = textOf(v)
@@ -93,7 +95,7 @@ func (a *answer) named(name []byte) {
 // completion reads a chat completion, a chunk of one, or an error in place of
 // it.
 func (a *answer) completion(obj []byte) {
-	eachMember(obj, func(key, v []byte) {
+	jsonscan.EachMember(obj, func(key, v []byte) {
 		switch string(key) {
 		case "model":
 			a.model = nameOr(v, a.model)
@@ -117,7 +119,7 @@ func (a *answer) choice(v []byte) {
 	if i, ok := member(v, "index"); ok {
 		at = wholeOr(i, 0)
 	}
-	eachMember(v, func(key, v []byte) {
+	jsonscan.EachMember(v, func(key, v []byte) {
 		switch string(key) {
 		case "delta", "message":
 			a.delta(at, v)
@@ -139,7 +141,7 @@ func (a *answer) delta(choice int64, v []byte) {
 	if v[0] != '{' {
 		return
 	}
-	eachMember(v, func(key, v []byte) {
+	jsonscan.EachMember(v, func(key, v []byte) {
 		switch string(key) {
 		case "content", "reasoning_content", "reasoning", "refusal", "audio":
 			a.token = a.token || holds(v)
@@ -166,7 +168,7 @@ func (a *answer) toolCall(choice, at int64, v []byte) {
 	}
 	a.token = true
 	c := toolCall{choice: choice, index: at}
-	eachMember(v, func(key, v []byte) {
+	jsonscan.EachMember(v, func(key, v []byte) {
 		switch string(key) {
 		case "index":
 			c.index = wholeOr(v, at)
@@ -223,7 +225,7 @@ func (a *answer) responseEvent(kind string, obj []byte) {
 
 // response reads the object that events of the Responses API carry.
 func (a *answer) response(obj []byte) {
-	eachMember(obj, func(key, v []byte) {
+	jsonscan.EachMember(obj, func(key, v []byte) {
 		switch string(key) {
 		case "model":
 			a.model = nameOr(v, a.model)
@@ -277,7 +279,7 @@ func (a *answer) use(v []byte) {
 		return
 	}
 	u := Usage{-1, -1, -1}
-	eachMember(v, func(key, v []byte) {
+	jsonscan.EachMember(v, func(key, v []byte) {
 		switch string(key) {
 		case "prompt_tokens", "input_tokens":
 			u.Input = wholeOr(v, u.Input)
@@ -323,9 +325,9 @@ func holds(v []byte) bool {
 	case '"':
 		return len(v) > 2
 	case '{':
-		return v[skipSpace(v, 1)] != '}'
+		return v[jsonscan.SkipSpace(v, 1)] != '}'
 	case '[':
-		return v[skipSpace(v, 1)] != ']'
+		return v[jsonscan.SkipSpace(v, 1)] != ']'
 	}
 	return v[0] != 'n'
 }
@@ -335,7 +337,7 @@ func textOf(v []byte) []byte {
 	if len(v) < 2 || v[0] != '"' {
 		return nil
 	}
-	return jsonString(v)
+	return jsonscan.Text(v)
 }
 
 // nameOr is a string or a number as a name of bounded length, or else what there
@@ -347,7 +349,7 @@ func nameOr(v []byte, or string) string {
 	text := v
 	switch v[0] {
 	case '"':
-		text = jsonString(v)
+		text = jsonscan.Text(v)
 	case '{', '[', 'n', 't', 'f':
 		return or
 	}
@@ -378,13 +380,13 @@ func eachElement(v []byte, f func(v []byte)) {
 	if len(v) == 0 || v[0] != '[' {
 		return
 	}
-	i := skipSpace(v, 1)
+	i := jsonscan.SkipSpace(v, 1)
 	for v[i] != ']' {
-		end := valueEnd(v, i)
+		end := jsonscan.ValueEnd(v, i)
 		f(v[i:end])
-		i = skipSpace(v, end)
+		i = jsonscan.SkipSpace(v, end)
 		if v[i] == ',' {
-			i = skipSpace(v, i+1)
+			i = jsonscan.SkipSpace(v, i+1)
 		}
 	}
 }

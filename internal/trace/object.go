@@ -2,12 +2,12 @@ package trace
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 )
 
 // objectReader takes the cells of a plan out of JSON objects. The plan is made
@@ -34,7 +34,7 @@ func (o *objectReader) fill(r *row, obj []byte) error {
 		}
 	}
 	twice, strange := false, false
-	eachMember(obj, func(key, value []byte) {
+	jsonscan.EachMember(obj, func(key, value []byte) {
 		fields, ok := o.flat[string(key)]
 		strange = strange || !ok && !o.others[string(key)]
 		for _, f := range fields {
@@ -80,7 +80,7 @@ func (o *objectReader) meet(line int64, obj []byte) {
 // namesIn lists the keys of an object, each once.
 func namesIn(obj []byte) (names []string) {
 	seen := map[string]bool{}
-	eachMember(obj, func(key, _ []byte) {
+	jsonscan.EachMember(obj, func(key, _ []byte) {
 		if name := string(key); !seen[name] {
 			seen[name] = true
 			names = append(names, name)
@@ -134,7 +134,7 @@ func findPath(obj []byte, path Path) ([]byte, bool) {
 
 // member returns the value of a key, the last one where it is there twice.
 func member(obj []byte, name string) (value []byte, ok bool) {
-	eachMember(obj, func(k, v []byte) {
+	jsonscan.EachMember(obj, func(k, v []byte) {
 		if string(k) == name {
 			value, ok = v, true
 		}
@@ -146,93 +146,11 @@ func member(obj []byte, name string) (value []byte, ok bool) {
 func jsonCell(v []byte) cell {
 	switch v[0] {
 	case '"':
-		return scalarCell(bytes.TrimSpace(jsonString(v)))
+		return scalarCell(bytes.TrimSpace(jsonscan.Text(v)))
 	case 'n':
 		return cell{kind: null}
 	case '{', '[':
 		return cell{kind: composite, text: v}
 	}
 	return cell{kind: scalar, text: v}
-}
-
-// jsonString decodes a valid JSON string with its quotes.
-func jsonString(v []byte) []byte {
-	inner := v[1 : len(v)-1]
-	for _, c := range inner {
-		if c == '\\' || c >= utf8.RuneSelf {
-			var s string
-			if err := json.Unmarshal(v, &s); err != nil {
-				return inner // unreachable for valid JSON
-			}
-			return []byte(s)
-		}
-	}
-	return inner
-}
-
-// eachMember calls f for every member of an object in order, with the key
-// decoded and the value as written. obj must be a valid JSON object: only then
-// is it enough to count quotes and brackets.
-func eachMember(obj []byte, f func(key, value []byte)) {
-	i := skipSpace(obj, 1)
-	for obj[i] != '}' {
-		end := stringEnd(obj, i)
-		key := jsonString(obj[i:end])
-		i = skipSpace(obj, skipSpace(obj, end)+1) // past the colon
-		end = valueEnd(obj, i)
-		f(key, obj[i:end])
-		i = skipSpace(obj, end)
-		if obj[i] == ',' {
-			i = skipSpace(obj, i+1)
-		}
-	}
-}
-
-func skipSpace(s []byte, i int) int {
-	for s[i] == ' ' || s[i] == '\t' || s[i] == '\n' || s[i] == '\r' {
-		i++
-	}
-	return i
-}
-
-// stringEnd returns the index after the string that starts at s[i].
-func stringEnd(s []byte, i int) int {
-	for i++; s[i] != '"'; i++ {
-		if s[i] == '\\' {
-			i++
-		}
-	}
-	return i + 1
-}
-
-// valueEnd returns the index after the value that starts at s[i].
-func valueEnd(s []byte, i int) int {
-	switch s[i] {
-	case '"':
-		return stringEnd(s, i)
-	case '{', '[':
-	default:
-		for ; i < len(s); i++ {
-			switch s[i] {
-			case ',', '}', ']', ' ', '\t', '\n', '\r':
-				return i
-			}
-		}
-		return i
-	}
-	for depth := 0; ; {
-		switch s[i] {
-		case '"':
-			i = stringEnd(s, i)
-			continue
-		case '{', '[':
-			depth++
-		case '}', ']':
-			depth--
-			if depth == 0 {
-				return i + 1
-			}
-		}
-		i++
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"io"
 	"slices"
 	"testing"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 )
 
 // FuzzObject holds the reading of objects against encoding/json, whose rules
@@ -27,7 +29,7 @@ func FuzzObject(f *testing.F) {
 			return
 		}
 		got := map[string]string{}
-		eachMember(text, func(k, v []byte) { got[string(k)] = string(v) })
+		jsonscan.EachMember(text, func(k, v []byte) { got[string(k)] = string(v) })
 		if len(got) != len(want) {
 			t.Fatalf("%q: %q, want %q", text, got, want)
 		}

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 )
 
 // shape is a format of somebody else's, known by the names in its rows. What
@@ -244,7 +246,7 @@ func (b *bag) put(name []byte, c cell) {
 
 // object puts the members of a JSON object into the bag.
 func (b *bag) object(obj []byte) {
-	eachMember(obj, func(key, v []byte) { b.put(key, jsonCell(v)) })
+	jsonscan.EachMember(obj, func(key, v []byte) { b.put(key, jsonCell(v)) })
 }
 
 // get returns the first cell of the names that has a value; without one, null

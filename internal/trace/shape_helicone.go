@@ -1,6 +1,10 @@
 package trace
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
+)
 
 // heliconeShape is a request of Helicone as its exports and its API write it
 // (Helicone/helicone, HeliconeRequest).
@@ -53,7 +57,7 @@ func readHelicone(b *bag, r *row) (bool, error) {
 	})
 	scores := b.get("scores")
 	if scores.kind == composite && scores.text[0] == '{' {
-		eachMember(scores.text, func(key, v []byte) {
+		jsonscan.EachMember(scores.text, func(key, v []byte) {
 			s := score{name: key}
 			if v[0] == '{' { // {"value":1,"valueType":"int"}
 				v, _ = member(v, "value")
@@ -81,7 +85,7 @@ func eachProperty(c cell, f func(name string, v []byte)) {
 	if c.kind != composite || c.text[0] != '{' {
 		return
 	}
-	eachMember(c.text, func(key, v []byte) {
+	jsonscan.EachMember(c.text, func(key, v []byte) {
 		name := strings.ToLower(string(key))
 		name = strings.TrimPrefix(strings.TrimPrefix(name, "helicone-property-"), "helicone-")
 		if c := jsonCell(v); c.kind == scalar {

@@ -3,6 +3,8 @@ package trace
 import (
 	"bytes"
 	"strconv"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 )
 
 // completionShape is the body of an answer of an OpenAI-compatible API that was
@@ -148,7 +150,7 @@ func readCapture(b *bag, r *row) (bool, error) {
 			}
 			body = inner
 			if inner[0] == '"' {
-				body = jsonString(inner)
+				body = jsonscan.Text(inner)
 			}
 		}
 	}

@@ -3,6 +3,8 @@ package trace
 import (
 	"bytes"
 	"slices"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
 )
 
 // spansKey is the list of an OTLP document in which its spans are.
@@ -92,7 +94,7 @@ func readCall(s otlpSpan, b *bag, r *row) (bool, error) {
 	}
 	eachAttribute(s.resource, func(key, v []byte) { b.put(append([]byte("resource."), key...), attributeCell(v)) })
 	var attributes, events, status []byte
-	eachMember(s.span, func(key, v []byte) {
+	jsonscan.EachMember(s.span, func(key, v []byte) {
 		switch string(key) {
 		case "attributes":
 			attributes = v
@@ -109,7 +111,7 @@ func readCall(s otlpSpan, b *bag, r *row) (bool, error) {
 		return false, nil
 	}
 	if len(status) > 0 && status[0] == '{' {
-		eachMember(status, func(key, v []byte) { b.put(append([]byte("span.status."), key...), jsonCell(v)) })
+		jsonscan.EachMember(status, func(key, v []byte) { b.put(append([]byte("span.status."), key...), jsonCell(v)) })
 	}
 	eachElement(events, func(v []byte) { readEvent(v, b, r) })
 	if id := spanID(b); id != nil {
@@ -274,7 +276,7 @@ func attributeCell(v []byte) cell {
 		return cell{kind: null}
 	}
 	out := cell{kind: null}
-	eachMember(v, func(key, v []byte) {
+	jsonscan.EachMember(v, func(key, v []byte) {
 		switch string(key) {
 		case "stringValue", "intValue", "doubleValue", "boolValue":
 			if c := jsonCell(v); c.kind != composite {
