@@ -45,33 +45,59 @@ func newWindowArms(opt *Options) *armNames {
 	return a
 }
 
-// of returns the arm of a row: what --arm says of its arm, version or model,
-// in this order, else its arm or version as it stands, else all. Where --arm
-// names versions, rows of others are left out.
+// of returns the arm of a row, and counts it where it names none.
 func (a *armNames) of(r *row) (int, error) {
-	if a.merge && len(a.mapped) == 0 {
+	if a.indifferent() {
 		return a.intern(string(release.All))
 	}
-	var name []byte
-	for _, f := range [...]Field{FieldArm, FieldVersion, FieldModel} {
+	var l label
+	for i, f := range labelFields {
 		text, err := r.text(f)
 		if err != nil {
 			return 0, err
 		}
+		l.names[i] = text
+		if f != FieldModel && len(text) > 0 && (isArm(text) || a.maps(text)) {
+			break // what follows does not matter, be it no name
+		}
+	}
+	arm, nameless, err := a.find(&l)
+	if nameless && err == nil {
+		a.nameless++
+	}
+	return arm, err
+}
+
+// indifferent reports whether all rows are of one arm, whatever they say.
+func (a *armNames) indifferent() bool { return a.merge && len(a.mapped) == 0 }
+
+func (a *armNames) maps(name []byte) bool {
+	_, ok := a.mapped[string(name)]
+	return ok
+}
+
+// find returns the arm of rows with these names: what --arm says of their arm,
+// version or model, in this order, else their arm or version as it stands, else
+// all, and then they are nameless. Where --arm names versions, rows of others
+// are left out.
+func (a *armNames) find(l *label) (arm int, nameless bool, err error) {
+	var name []byte
+	for i, f := range labelFields {
+		text := l.names[i]
 		if len(text) == 0 {
 			continue
 		}
 		if arm, ok := a.mapped[string(text)]; ok {
-			if !a.met[string(text)] {
-				a.met[string(text)] = true
-			}
-			return a.intern(string(arm))
+			a.met[string(text)] = true
+			arm, err := a.intern(string(arm))
+			return arm, false, err
 		}
 		if f == FieldModel {
 			break
 		}
 		if isArm(text) {
-			return a.known(text)
+			arm, err := a.known(text)
+			return arm, false, err
 		}
 		if name == nil {
 			name = text
@@ -80,12 +106,13 @@ func (a *armNames) of(r *row) (int, error) {
 	switch {
 	case len(a.mapped) > 0:
 		a.leave(name)
-		return leftOut, nil
+		return leftOut, false, nil
 	case name == nil:
-		a.nameless++
-		return a.intern(string(release.All))
+		arm, err = a.intern(string(release.All))
+		return arm, true, err
 	}
-	return a.known(name)
+	arm, err = a.known(name)
+	return arm, false, err
 }
 
 // notes says what --arm did not find, which names are nearly an arm's, and that

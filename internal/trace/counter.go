@@ -97,26 +97,6 @@ func newCounter(opt *Options, data *Data) *counter {
 	}
 }
 
-// record is a row read as a record.
-type record struct {
-	solved, judged bool
-	flags, flagged [len(flagFields)]bool
-	cost           int64 // nano-USD
-	priced         bool
-	latency        float64
-	timed          bool
-	odd            int64 // figures that were not finite
-	late           bool  // a figure came after its tally was ranked
-	stream
-}
-
-// flagFields are the fields of a tally's flags.
-var flagFields = [...]Field{FieldViolation, FieldTransfer, FieldStreamAborted}
-
-// abortFlag is the place of stream_aborted among them, whose whole is not all
-// records but those that are streams.
-const abortFlag = 2
-
 // add counts a row that starts at t. A *badRow leaves everything as it was.
 func (c *counter) add(p *plan, r *row, t int64) error {
 	var rec record
@@ -134,23 +114,34 @@ func (c *counter) add(p *plan, r *row, t int64) error {
 	if !c.scenes.takes(r) {
 		return nil
 	}
-	tl := c.tally(t, arm)
-	if c.duplicate(tl, r) {
-		return nil
+	rec.t = t
+	if c.digested(r.span) {
+		rec.digest, rec.named = c.digest(r)
 	}
-	c.data.NonFinite += rec.odd
-	if t != noTime {
-		c.first, c.last0 = min(c.first, t), max(c.last0, t)
+	c.count(&rec, arm, rec.strangeIn(r))
+	return nil
+}
+
+// count counts a record of an arm. strange is its status where that is in no
+// table.
+func (c *counter) count(rec *record, arm int, strange []byte) {
+	tl := c.tally(rec.t, arm)
+	if c.duplicate(tl, rec) {
+		return
+	}
+	c.data.NonFinite += int64(rec.nonFinite)
+	if rec.t != noTime {
+		c.first, c.last0 = min(c.first, rec.t), max(c.last0, rec.t)
 	}
 	tl.total++
-	tl.solvedSeen = tl.solvedSeen || r.cells[FieldSolved].kind != absent
+	tl.solvedSeen = tl.solvedSeen || rec.solvedSeen
 	if rec.judged {
 		tl.judged++
 	}
 	if rec.solved {
 		tl.solved++
 	}
-	c.flag(tl, &rec)
+	c.flag(tl, rec)
 	if rec.priced {
 		tl.priced++
 		tl.cost.add(uint64(rec.cost))
@@ -158,72 +149,14 @@ func (c *counter) add(p *plan, r *row, t int64) error {
 			c.pool.add(c.pool.of(&c.cost, arm), float64(rec.cost))
 		}
 	}
+	late := false
 	if rec.timed {
 		c.measureSpeed(tl, rec.latency)
-		c.time(tl, &rec)
+		late = c.time(tl, rec.latency)
 	}
-	c.stream(tl, &rec)
-	if rec.late {
+	if c.stream(tl, rec, strange) || late {
 		c.data.Late++
 	}
-	return nil
-}
-
-func (rec *record) read(p *plan, r *row, opt *Options) (err error) {
-	if rec.solved, rec.judged, err = r.flag(FieldSolved); err != nil {
-		return err
-	}
-	for i, f := range flagFields[:abortFlag] {
-		if rec.flags[i], rec.flagged[i], err = r.flag(f); err != nil {
-			return err
-		}
-	}
-	n, fig, err := r.number(FieldCostUSD)
-	if err != nil {
-		return err
-	}
-	switch fig {
-	case nonFinite:
-		rec.odd++
-	case finite:
-		if rec.cost, err = nanoDollars(n, p.unit[FieldCostUSD], r.cells[FieldCostUSD].text); err != nil {
-			return err
-		}
-		rec.priced = true
-	}
-	if rec.latency, fig, err = r.measure(FieldLatency, millis(p.unit[FieldLatency])); err != nil {
-		return err
-	}
-	rec.timed = fig == finite
-	if fig == nonFinite {
-		rec.odd++
-	}
-	return rec.readStream(p, r, opt)
-}
-
-// maxCost bounds what one request may cost, in nano-USD: a million dollars.
-const maxCost = 1_000_000_000_000_000
-
-func nanoDollars(n number, u Unit, text []byte) (int64, error) {
-	if n.negative() {
-		return 0, badField(FieldCostUSD, "%s is negative", quote(text))
-	}
-	v, ok := n.round(9 + u.exp())
-	switch {
-	case !ok || v > maxCost:
-		return 0, badField(FieldCostUSD, "%s is more than a million dollars for one request", quote(text))
-	case v == 0 && n.mant != 0:
-		return 0, badField(FieldCostUSD, "%s is less than a billionth of a dollar for one request; is its unit right?", quote(text))
-	}
-	return v, nil
-}
-
-// millis is the power of ten that turns a unit into milliseconds.
-func millis(u Unit) int {
-	if u == NoUnit {
-		return 0
-	}
-	return 3 + u.exp()
 }
 
 // tally returns the tally for a time and arm.
@@ -258,28 +191,39 @@ func floorTo(t, span int64) int64 {
 	return t - m
 }
 
+// digested reports whether rows are told apart by their digests. Among records
+// judged whole only one with an id of its own can be a duplicate: without a
+// time, nothing tells what one user did twice from what was logged twice.
+func (c *counter) digested(span bool) bool { return !c.opt.whole || span }
+
+// digest is that of a row as it stands in the file, never 0, and whether the row
+// carries an id.
+func (c *counter) digest(r *row) (digest uint64, named bool) {
+	return digestOf(c.seed, r.raw), r.named || r.cells[FieldUserID].present() || r.cells[FieldConversationID].present()
+}
+
+func digestOf(seed maphash.Seed, raw []byte) uint64 {
+	return max(maphash.Bytes(seed, raw), 1)
+}
+
 // duplicate reports whether the row was counted before: a request that carries
-// an id, byte for byte, in the same window. Among records judged whole only one
-// with an id of its own can be: without a time, nothing tells what one user did
-// twice from what was logged twice.
-func (c *counter) duplicate(tl *tally, r *row) bool {
-	if c.opt.whole && !r.span {
+// an id, byte for byte, in the same window.
+func (c *counter) duplicate(tl *tally, rec *record) bool {
+	if rec.digest == 0 {
 		return false
 	}
 	if tl.noDigest {
 		c.unsure++
 		return false
 	}
-	digest := maphash.Bytes(c.seed, r.raw)
-	if tl.digests.has(digest) {
-		if r.named || r.cells[FieldUserID].present() || r.cells[FieldConversationID].present() {
+	if !tl.digests.add(rec.digest) {
+		if rec.named {
 			c.data.Duplicates++
 			return true
 		}
 		c.data.Identical++
 		return false
 	}
-	tl.digests.add(digest)
 	c.digests.put(&tl.inSeen, tl)
 	for c.digests.full() {
 		old := c.digests.drop()
@@ -326,18 +270,19 @@ func (c *counter) measureSpeed(tl *tally, ms float64) {
 	}
 }
 
-// time keeps a latency. One that comes after its tally was ranked is kept for
-// its spread alone.
-func (c *counter) time(tl *tally, rec *record) {
-	if !tl.latency.hold(rec.latency) {
+// time keeps a latency, and reports whether it came after its tally was ranked:
+// then it is kept for its spread alone.
+func (c *counter) time(tl *tally, ms float64) (late bool) {
+	if !tl.latency.hold(ms) {
 		c.late++
-		rec.late = true
 		if !c.opt.Distributions {
-			return
+			return true
 		}
-		tl.latency.values = append(tl.latency.values, rec.latency)
+		tl.latency.values = append(tl.latency.values, ms)
+		late = true
 	}
 	c.hold(tl)
+	return late
 }
 
 // hold counts a value that a tally has come to hold. When there are too many,

@@ -114,7 +114,7 @@ func (f *feed) takeSnapshot(src *source, path string) error {
 	if f.snapshots == nil {
 		s, err := newSnapshots(&f.opt)
 		if err != nil {
-			return fatal(src, &row{}, err)
+			return fatal(src, 0, err)
 		}
 		s.file, f.snapshots = path, s
 	}

@@ -84,7 +84,7 @@ func (c *course) assign(t *target) error {
 		s.counter = c.counts(s.name)
 		arm, err := c.armOf(t, s.labels)
 		if err != nil {
-			return fatal(&source{name: t.shots[0].file}, &row{}, err)
+			return fatal(&source{name: t.shots[0].file}, 0, err)
 		}
 		if s.arm = arm; arm == leftOut {
 			c.left++

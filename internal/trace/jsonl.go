@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// jsonlReader reads one JSON object a line.
+// jsonlReader reads JSON objects, one a line.
 type jsonlReader struct {
-	lines *lineReader
+	lines *lineReader // nil where the rows are cut out by somebody else
 	objectReader
 	truncated bool // the last line is cut off
 }
@@ -26,16 +26,29 @@ func (j *jsonlReader) next(r *row) error {
 		if err != nil {
 			return err
 		}
-		if text = bytes.TrimSpace(text); len(text) == 0 {
-			continue
+		if text = bytes.TrimSpace(text); len(text) > 0 {
+			return j.object(r, text, j.lines.cut)
 		}
-		if !flatObject(text) && !json.Valid(text) {
-			j.truncated = j.lines.cut
-			return invalidJSON(text, j.truncated)
-		}
-		r.raw = text
-		return j.fill(r, text)
 	}
+}
+
+// nextIn implements [carefulReader].
+func (j *jsonlReader) nextIn(r *row, o *oddRow) error {
+	r.reset()
+	if o.long {
+		return errLineTooLong()
+	}
+	return j.object(r, bytes.TrimSpace(o.text), o.cut)
+}
+
+// object reads one line. cut says that it has no newline.
+func (j *jsonlReader) object(r *row, text []byte, cut bool) error {
+	if !flatObject(text) && !json.Valid(text) {
+		j.truncated = cut
+		return invalidJSON(text, cut)
+	}
+	r.raw = text
+	return j.fill(r, text)
 }
 
 func invalidJSON(text []byte, truncated bool) error {

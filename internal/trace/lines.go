@@ -12,8 +12,10 @@ import (
 // reason to run out of memory. Tests lower it.
 var maxLine = 16 << 20
 
-// errTooLong is returned for a line longer than maxLine, after skipping it.
-var errTooLong = &badRow{"the line is too long"}
+// errLineTooLong is returned for a line longer than maxLine, after skipping it.
+func errLineTooLong() error {
+	return &badRow{fmt.Sprintf("the line is too long: more than %d MiB", maxLine>>20)}
+}
 
 // lineReader cuts a stream into lines.
 type lineReader struct {
@@ -25,7 +27,7 @@ type lineReader struct {
 }
 
 func newLineReader(r *bufio.Reader) *lineReader {
-	return &lineReader{r: r, tooLong: &badRow{fmt.Sprintf("%s: more than %d MiB", errTooLong.reason, maxLine>>20)}}
+	return &lineReader{r: r, tooLong: errLineTooLong()}
 }
 
 // next returns the next line without its end (\n or \r\n). The line is valid

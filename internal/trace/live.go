@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"hash/maphash"
 	"io"
 	"maps"
 	"slices"
@@ -105,7 +104,7 @@ func (l *Live) Open(name string, head []byte) (file *LiveFile, at int, err error
 	run.reader = l.feed.readerOf(format, src, run)
 	if c, ok := csvUnder(run.reader); ok {
 		if err := c.readHeader(); err != nil {
-			return nil, 0, fatal(src, &row{}, err)
+			return nil, 0, fatal(src, 0, err)
 		}
 	}
 	return &LiveFile{l, run}, l.consumed(head), nil
@@ -226,7 +225,7 @@ func (f *LiveFile) step(r *row, at int64) (done bool, err error) {
 		e.File = f.run.name
 		return true, e
 	}
-	return true, fatal(&source{name: f.run.name}, r, err)
+	return true, fatal(&source{name: f.run.name}, r.line, err)
 }
 
 // take counts a row.
@@ -275,9 +274,7 @@ func (l *Live) takeRecord(p *plan, r *row, t int64) error {
 		s.anonymous = true
 		return nil
 	}
-	if digest := maphash.Bytes(c.seed, user); !s.users.has(digest) {
-		s.users.add(digest)
-	}
+	s.users.add(digestOf(c.seed, user))
 	return nil
 }
 
@@ -474,11 +471,10 @@ func (l *Live) Users(until time.Time) map[release.Arm]int64 {
 func (s *served) join(o *served) {
 	s.anonymous = s.anonymous || o.anonymous
 	for _, v := range o.users.slots {
-		if v != 0 && !s.users.has(v) {
+		if v != 0 {
 			s.users.add(v)
 		}
 	}
-	s.users.zero = s.users.zero || o.users.zero
 }
 
 // Counts returns what was met since it was last asked.

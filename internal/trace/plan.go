@@ -134,6 +134,13 @@ func (p *plan) see(r *row) {
 	}
 }
 
+// strike strikes off the mapped columns of fields that rows were seen to have.
+func (p *plan) strike(seen fieldSet) {
+	if len(p.missed) > 0 && seen != 0 {
+		p.missed = slices.DeleteFunc(p.missed, func(c column) bool { return seen.has(c.field) })
+	}
+}
+
 // findTime settles where the time is and what the rows are: by --map, by
 // canaryctl's own names, or by a guess that is said.
 func (p *plan) findTime(file string, mapped map[Field]Mapping, names []string) error {

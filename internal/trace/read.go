@@ -92,12 +92,16 @@ func newFeed(opt Options) *feed {
 
 // fileRun is one file being read.
 type fileRun struct {
-	name   string
-	reader rowReader
-	plan   *plan
-	clock  clock
-	latest int64
-	rows   int64
+	name    string
+	src     *source
+	reader  rowReader
+	careful carefulReader // of rows that were cut out of the file; nil where it is read row by row
+	plan    *plan
+	clock   clock
+	latest  int64
+	rows    int64
+	line    int64 // lines of the batches counted so far
+	row     row
 }
 
 func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progress func(int64)) error {
@@ -106,7 +110,7 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 		return err
 	}
 	defer src.Close()
-	run := &fileRun{name: path, latest: -maxTime}
+	run := &fileRun{name: path, src: src, latest: -maxTime}
 	format, err := src.detect(&f.opt)
 	if errors.Is(err, io.EOF) {
 		f.empty = append(f.empty, path)
@@ -119,10 +123,28 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 		return f.takeSnapshot(src, path)
 	}
 	run.reader = f.readerOf(format, src, run)
-	if err := f.drain(src, run); err != nil {
+	if j, ok := run.reader.(*jsonlReader); ok {
+		err = f.drainLines(ctx, run, j, progress)
+	} else {
+		err = f.drain(src, run)
+	}
+	if err != nil {
 		return err
 	}
 	f.noteFile(run)
+	return nil
+}
+
+// drainLines reads a file of JSON lines.
+func (f *feed) drainLines(ctx context.Context, run *fileRun, j *jsonlReader, progress func(int64)) error {
+	run.careful = j
+	err := f.drainBlocks(run, run.src.blocks(ctx, progress), func() blockParser { return &jsonParser{} })
+	if err == nil && j.noTime != nil {
+		err = j.noTime
+	}
+	if err != nil {
+		return fatal(run.src, 0, err)
+	}
 	return nil
 }
 
@@ -168,36 +190,45 @@ func (f *feed) readerOf(format format, src *source, run *fileRun) rowReader {
 	return &csvReader{lines: newLineReader(src.text), bind: bind}
 }
 
-// drain reads a file to its end.
+// drain reads a file to its end, a row at a time.
 func (f *feed) drain(src *source, run *fileRun) error {
 	var r row
 	for {
 		err := run.reader.next(&r)
-		if err == nil {
-			err = f.take(run, &r)
-		}
-		if err == nil {
-			run.rows++
-			f.data.Rows++
-			f.data.Good++
-			continue
-		}
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
-		bad, ok := errors.AsType[*badRow](err)
-		if !ok {
-			return fatal(src, &r, err)
+		if err := f.settle(run, &r, err); err != nil {
+			return fatal(src, r.line, err)
 		}
-		run.rows++
-		f.bad(run, &r, bad)
 	}
 }
 
-// fatal names the file of an error that ends the reading.
-func fatal(src *source, r *row, err error) error {
+// settle counts a row that was read with err. It returns an error that ends the
+// reading.
+func (f *feed) settle(run *fileRun, r *row, err error) error {
+	if err == nil {
+		err = f.take(run, r)
+	}
+	if err == nil {
+		run.rows++
+		f.data.Rows++
+		f.data.Good++
+		return nil
+	}
+	bad, ok := errors.AsType[*badRow](err)
+	if !ok {
+		return err
+	}
+	run.rows++
+	f.bad(run, r, bad)
+	return nil
+}
+
+// fatal names the file and line of an error that ends the reading.
+func fatal(src *source, line int64, err error) error {
 	if e, ok := errors.AsType[*InputError](err); ok && e.File == "" {
-		e.File, e.Line = src.name, r.line
+		e.File, e.Line = src.name, line
 	}
 	if _, ok := errors.AsType[Hinter](err); ok {
 		return err
@@ -227,7 +258,7 @@ func (f *feed) take(run *fileRun, r *row) error {
 	if p.adjust != nil {
 		p.adjust(r)
 	}
-	t, err := f.timeOf(run, r)
+	t, err := f.opt.timeOf(p, &run.clock, r)
 	if err != nil {
 		return err
 	}
@@ -237,10 +268,9 @@ func (f *feed) take(run *fileRun, r *row) error {
 	case p.kind == Unknown:
 		f.countless(run, t)
 		return nil
-	case f.data.Kind == Unknown:
-		f.data.Kind = p.kind
-	case f.data.Kind != p.kind:
-		return &InputError{Msg: fmt.Sprintf("holds %s, the files before it %s: one feed is one or the other", p.kind, f.data.Kind)}
+	}
+	if err := f.settleKind(p.kind); err != nil {
+		return err
 	}
 	if p.kind == Records {
 		err = f.records.add(p, r, t)
@@ -250,17 +280,33 @@ func (f *feed) take(run *fileRun, r *row) error {
 	if err != nil {
 		return err
 	}
+	f.taken(run, t, !utf8.Valid(r.raw), r.twice)
+	return nil
+}
+
+// settleKind refuses rows of another kind than those before them.
+func (f *feed) settleKind(k Kind) error {
+	if f.data.Kind == Unknown {
+		f.data.Kind = k
+	}
+	if f.data.Kind != k {
+		return &InputError{Msg: fmt.Sprintf("holds %s, the files before it %s: one feed is one or the other", k, f.data.Kind)}
+	}
+	return nil
+}
+
+// taken counts what is odd about a row that was taken.
+func (f *feed) taken(run *fileRun, t int64, foreign, twice bool) {
 	if t < run.latest && !f.opt.whole {
 		f.data.OutOfOrder++
 	}
-	if !utf8.Valid(r.raw) {
+	if foreign {
 		f.foreign++
 	}
-	if r.twice {
+	if twice {
 		f.twice++
 	}
 	run.latest = max(run.latest, t)
-	return nil
 }
 
 // countless remembers a row that has nothing but a time.

@@ -21,26 +21,37 @@ type sceneNames struct {
 func (s *sceneNames) takes(r *row) bool {
 	name := r.cells[FieldScene]
 	if name.kind != scalar {
-		if s.want == "" {
-			return true
-		}
-		s.data.Sceneless++
-		return false
+		return s.takesNameless()
 	}
-	s.meet(name.text)
-	if s.want != "" && string(name.text) != s.want {
+	return s.takesNamed(name.text, s.counter(name.text))
+}
+
+func (s *sceneNames) takesNameless() bool {
+	if s.want == "" {
+		return true
+	}
+	s.data.Sceneless++
+	return false
+}
+
+// takesNamed counts a row of a scene in its counter, if it has one.
+func (s *sceneNames) takesNamed(name []byte, counter *int64) bool {
+	if counter != nil {
+		*counter++
+	}
+	if s.want != "" && string(name) != s.want {
 		s.data.OtherScenes++
 		return false
 	}
 	return true
 }
 
-// meet counts a row of a scene.
-func (s *sceneNames) meet(name []byte) {
+// counter is where rows of a scene are counted, nil for one too many.
+func (s *sceneNames) counter(name []byte) *int64 {
 	n := s.met[string(name)]
 	if n == nil {
 		if len(s.met) == maxScenes {
-			return
+			return nil
 		}
 		if s.met == nil {
 			s.met = make(map[string]*int64)
@@ -48,7 +59,7 @@ func (s *sceneNames) meet(name []byte) {
 		n = new(int64)
 		s.met[string(name)] = n
 	}
-	*n++
+	return n
 }
 
 // counts is how many rows each scene had, nil where no row named one.

@@ -284,7 +284,7 @@ func (f *feed) readScores(ctx context.Context, path string, progress func(int64)
 		case isBad:
 			f.bad(run, &r, bad)
 		case err != nil:
-			return fatal(src, &r, err)
+			return fatal(src, r.line, err)
 		}
 	}
 }

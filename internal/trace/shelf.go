@@ -81,48 +81,38 @@ func (s *shelf) unlink(p *place) {
 	p.prev, p.next = nil, nil
 }
 
-// digestSet is a set of 64-bit digests: open addressing, at most three
-// quarters full, 0 kept apart.
+// digestSet is a set of 64-bit digests other than 0: open addressing, at most
+// three quarters full.
 type digestSet struct {
 	slots []uint64
 	n     int
-	zero  bool
 }
 
-func (d *digestSet) has(v uint64) bool {
-	if v == 0 {
-		return d.zero
+// add puts a digest into the set, and reports false if it was there.
+func (d *digestSet) add(v uint64) bool {
+	if (d.n+1)*4 > len(d.slots)*3 {
+		d.grow()
 	}
-	if len(d.slots) == 0 {
+	i := d.find(v)
+	if d.slots[i] == v {
 		return false
 	}
-	return d.slots[d.find(v)] == v
+	d.slots[i] = v
+	d.n++
+	return true
 }
 
-func (d *digestSet) add(v uint64) {
-	if v == 0 {
-		d.zero = true
-		return
-	}
-	if (d.n+1)*4 > len(d.slots)*3 {
-		old := d.slots
-		d.slots = make([]uint64, max(4, 2*len(old)))
-		for _, o := range old {
-			if o != 0 {
-				d.slots[d.find(o)] = o
-			}
+func (d *digestSet) grow() {
+	old := d.slots
+	d.slots = make([]uint64, max(4, 2*len(old)))
+	for _, v := range old {
+		if v != 0 {
+			d.slots[d.find(v)] = v
 		}
 	}
-	d.slots[d.find(v)] = v
-	d.n++
 }
 
-func (d *digestSet) len() int64 {
-	if d.zero {
-		return int64(d.n) + 1
-	}
-	return int64(d.n)
-}
+func (d *digestSet) len() int64 { return int64(d.n) }
 
 // find returns the slot of v, or the free one where it belongs.
 func (d *digestSet) find(v uint64) int {

@@ -28,8 +28,11 @@ const (
 type source struct {
 	name  string
 	text  *bufio.Reader
+	raw   *bufio.Reader // what text is unpacked from, or text itself
 	close []func()
 	shape *shapedFile // where detect found one
+	file  *os.File    // where its text can be read from any place; else nil
+	start int64       // where in the file the text starts
 }
 
 func (s *source) Close() {
@@ -58,15 +61,39 @@ func open(ctx context.Context, name string, stdin io.Reader, progress func(int64
 	if r == nil {
 		return nil, &InputError{File: name, Msg: "there is no standard input"}
 	}
-	raw := bufio.NewReaderSize(newMeter(ctx, r, progress), bufferSize)
-	if err := s.decompress(raw); err != nil {
+	s.seekable(r)
+	s.raw = bufio.NewReaderSize(newMeter(ctx, r, progress), bufferSize)
+	if err := s.decompress(s.raw); err != nil {
 		s.Close()
 		return nil, err
 	}
 	if bom, _ := s.text.Peek(3); bytes.Equal(bom, []byte("\xef\xbb\xbf")) {
 		s.text.Discard(3) //nolint:errcheck // just peeked
+		s.start += 3
 	}
 	return s, nil
+}
+
+// seekable remembers a regular file, and where it stands.
+func (s *source) seekable(r io.Reader) {
+	f, ok := r.(*os.File)
+	if !ok {
+		return
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return
+	}
+	if at, err := f.Seek(0, io.SeekCurrent); err == nil {
+		s.file, s.start = f, at
+	}
+}
+
+// blocks cuts what is left of the source into blocks.
+func (s *source) blocks(ctx context.Context, progress func(int64)) blockSource {
+	if s.file != nil && s.text == s.raw {
+		return &fileBlocks{ctx: ctx, file: s.file, start: s.start, size: blockSize, progress: progress}
+	}
+	return newStreamBlocks(ctx, s.text, blockSize)
 }
 
 // bare takes the file's name out of an error that will be printed after it.

@@ -1,6 +1,9 @@
 package trace
 
-import "bytes"
+import (
+	"bytes"
+	"sync"
+)
 
 // outcome is what a status says of a request.
 type outcome uint8
@@ -81,7 +84,7 @@ func wordOutcome(text []byte) (o outcome, known bool) {
 		buf[n] = c
 		n++
 	}
-	if o, ok := statusWords[string(buf[:n])]; ok {
+	if o, ok := statusWords()[string(buf[:n])]; ok {
 		return o, true
 	}
 	return statusFailed, endsInError(text)
@@ -110,7 +113,7 @@ var (
 		"failedprecondition", "aborted", "outofrange"} // the last eight and invalidargument: gRPC
 )
 
-var statusWords = func() map[string]outcome {
+var statusWords = sync.OnceValue(func() map[string]outcome {
 	out := make(map[string]outcome)
 	for o, words := range map[outcome][]string{statusOK: okWords, statusGone: clientWords, statusServer: serverWords, statusFailed: failedWords} {
 		for _, w := range words {
@@ -118,4 +121,4 @@ var statusWords = func() map[string]outcome {
 		}
 	}
 	return out
-}()
+})

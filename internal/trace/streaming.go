@@ -25,20 +25,6 @@ type streaming struct {
 	statusOf, errors, serverErrors int64
 }
 
-// stream is what a record says of its stream and its status.
-type stream struct {
-	status    outcome
-	strange   []byte // a status that no table has
-	ttft      float64
-	itl       int64 // nanoseconds
-	ttftKnown bool
-	itlKnown  bool
-	hungUp    bool // the client did, so a stream that broke off is no abort
-	streamed  bool
-	zeros     int64 // times of 0, which nothing takes
-	shapeless bool  // the status is an object or an array
-}
-
 // maxITL bounds the time between two tokens: eleven days, in milliseconds.
 const maxITL = 1e9
 
@@ -71,7 +57,7 @@ func (rec *record) readStream(p *plan, r *row, opt *Options) error {
 		return err
 	}
 	if fig == nonFinite {
-		rec.odd++
+		rec.nonFinite++
 	}
 	rec.streamed = rec.ttftKnown || rec.itlKnown || rec.flagged[abortFlag]
 	rec.deriveITL(output)
@@ -86,7 +72,7 @@ func (rec *record) elapsed(r *row, f Field, pow int) (float64, bool, error) {
 	case err != nil:
 		return 0, false, err
 	case fig == nonFinite:
-		rec.odd++
+		rec.nonFinite++
 	case fig == finite && v == 0:
 		rec.zeros++
 	}
@@ -118,11 +104,19 @@ func (rec *record) readStatus(r *row, opt *Options) error {
 	case scalar:
 		known := false
 		if rec.status, known = statusOutcome(c.text); !known {
-			rec.strange = c.text
+			rec.strange = true
 		}
 	}
 	rec.hungUp = rec.status == statusGone
 	return nil
+}
+
+// strangeIn is the status of the row, where that is in no table.
+func (rec *record) strangeIn(r *row) []byte {
+	if !rec.strange {
+		return nil
+	}
+	return r.cells[FieldStatus].text
 }
 
 // readAbort reads whether the stream broke off: true, false, or a word that
@@ -139,17 +133,18 @@ func (rec *record) readAbort(r *row) (err error) {
 	return err
 }
 
-// stream counts what a record says of its stream and its status.
-func (c *counter) stream(tl *tally, rec *record) {
-	c.zeros += rec.zeros
+// stream counts what a record says of its stream and its status. It reports
+// whether its time to first token came after those of its window were ranked.
+func (c *counter) stream(tl *tally, rec *record, strange []byte) (late bool) {
+	c.zeros += int64(rec.zeros)
 	if rec.shapeless {
 		c.shapeless++
 	}
-	if rec.strange != nil {
-		c.data.meet(rec.strange)
+	if strange != nil {
+		c.data.meet(strange)
 	}
 	if !rec.streamed && !rec.itlKnown && rec.status == statusUnknown {
-		return
+		return false
 	}
 	s := tl.streaming
 	if s == nil {
@@ -168,11 +163,11 @@ func (c *counter) stream(tl *tally, rec *record) {
 		}
 	}
 	if rec.ttftKnown {
-		c.timeFirst(tl, rec)
+		late = c.timeFirst(tl, rec.ttft)
 	}
 	switch rec.status {
 	case statusUnknown:
-		return
+		return late
 	case statusServer:
 		s.serverErrors++
 		s.errors++
@@ -180,12 +175,13 @@ func (c *counter) stream(tl *tally, rec *record) {
 		s.errors++
 	}
 	s.statusOf++
+	return late
 }
 
 // timeFirst counts a time to first token, and keeps it as [counter.time] keeps
 // a latency.
-func (c *counter) timeFirst(tl *tally, rec *record) {
-	s, ms := tl.streaming, rec.ttft
+func (c *counter) timeFirst(tl *tally, ms float64) (late bool) {
+	s := tl.streaming
 	s.ttftOf++
 	if ms > c.opt.TTFTLimitMS {
 		s.ttftSlow++
@@ -195,10 +191,10 @@ func (c *counter) timeFirst(tl *tally, rec *record) {
 	}
 	if !s.ttft.hold(ms) {
 		c.lateFirst++
-		rec.late = true
-		return
+		return true
 	}
 	c.hold(tl)
+	return false
 }
 
 // fill writes what was counted of streams and statuses into a window.

@@ -46,12 +46,11 @@ const notWhole = "holds windows; only records are judged whole"
 const noTime = -maxTime - 1
 
 // timeOf reads when a row starts, noTime where it says nothing and need not.
-func (f *feed) timeOf(run *fileRun, r *row) (int64, error) {
-	p := run.plan
-	if c := r.cells[p.time]; !p.timeless && c.present() {
-		return run.clock.instant(c.text)
+func (o *Options) timeOf(p *plan, c *clock, r *row) (int64, error) {
+	if cell := r.cells[p.time]; !p.timeless && cell.present() {
+		return c.instant(cell.text)
 	}
-	if f.opt.whole {
+	if o.whole {
 		return noTime, nil
 	}
 	return 0, &badRow{"no " + p.timeColumn()}

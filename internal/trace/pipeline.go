@@ -1,0 +1,87 @@
+package trace
+
+import (
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// pipeline reads a file's blocks with several goroutines and counts their rows
+// in the order of the file, one block at a time: what comes out depends neither
+// on where the blocks are cut nor on how many goroutines there are.
+type pipeline struct {
+	feed   *feed
+	run    *fileRun
+	in     blockSource
+	parser func() blockParser
+	recipe atomic.Pointer[recipe]
+
+	mu   sync.Mutex
+	turn *sync.Cond
+	next int64 // the block to be counted next
+	err  error // why the reading ended
+}
+
+// blockParser reads the rows of blocks. Each goroutine has its own.
+type blockParser interface {
+	// parse reads the rows of b into out. Without a recipe all are odd.
+	parse(rc *recipe, b *block, out *batch)
+}
+
+// drainBlocks reads a file to its end. The first block is read before the
+// others, since it says what the rows are.
+func (f *feed) drainBlocks(run *fileRun, in blockSource, parser func() blockParser) error {
+	p := &pipeline{feed: f, run: run, in: in, parser: parser}
+	p.turn = sync.NewCond(&p.mu)
+	if !p.one(&worker{parser: parser()}) {
+		return p.err
+	}
+	// One goroutine more than there are cores, for when one waits for its turn.
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) + 1 {
+		w := &worker{parser: parser()}
+		wg.Go(func() {
+			for p.one(w) {
+			}
+		})
+	}
+	wg.Wait()
+	return p.err
+}
+
+// worker is what a goroutine of a pipeline keeps for itself.
+type worker struct {
+	parser blockParser
+	block  block
+	batch  batch
+}
+
+// one reads a block and counts it. It returns false when there is no more.
+func (p *pipeline) one(w *worker) bool {
+	if !p.in.next(&w.block) {
+		return false
+	}
+	w.batch.reset()
+	w.parser.parse(p.recipe.Load(), &w.block, &w.batch)
+	w.batch.err = w.block.err
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for p.next != w.block.seq && p.err == nil {
+		p.turn.Wait()
+	}
+	if p.err != nil {
+		return false
+	}
+	p.err = p.feed.commit(p.run, &w.batch)
+	p.next++
+	p.learn()
+	p.turn.Broadcast()
+	return p.err == nil
+}
+
+// learn makes a new recipe where more is known of the file than in the last one.
+func (p *pipeline) learn() {
+	if old := p.recipe.Load(); p.run.plan != nil && (old == nil || old.outdated(p.run)) {
+		p.recipe.Store(p.feed.recipeOf(p.run))
+	}
+}

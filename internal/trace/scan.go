@@ -1,0 +1,413 @@
+package trace
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math/bits"
+	"unicode/utf8"
+
+	"github.com/canaryctl/canaryctl/internal/jsonscan"
+)
+
+// jsonScanner takes the cells of a recipe out of objects of JSON lines. It
+// checks the whole object, so it accepts a line if and only if encoding/json
+// does and the line is one object, but for one that is nested deeper than
+// maxDepth, which it leaves to encoding/json. It needs a newline after the line
+// and blockPad bytes after that.
+//
+// Lines of a log are alike: which key comes after which is remembered as a
+// guess, and the next line's text compared with it in whole words. Only where
+// it differs a key is read and looked up.
+type jsonScanner struct {
+	keys  *keyBook
+	slots map[string]*keySlot // by prefix
+	start keySlot             // before the first member
+	stack []byte              // brackets that are open
+	high  bool                // a byte that is not ASCII was met in the object
+}
+
+// maxDepth bounds how deep objects are nested that this scanner reads.
+const maxDepth = 1000
+
+// maxSlots bounds how many different keys are remembered: past it they are data.
+const maxSlots = 2 * maxOthers
+
+// keySlot is a key with all that stands between the value before and its own:
+// comma, blanks, quotes, colon.
+type keySlot struct {
+	words, masks [4]uint64 // the prefix, if it is not longer
+	long         []byte    // else the prefix
+	n            int       // its length
+	field        int16     // that is read from it; noField for none, manyFields for several
+	strange      bool      // a key that nobody met before
+	fields       []Field
+	next         [2]*keySlot // which keys came after it
+}
+
+const (
+	noField    = -1
+	manyFields = -2
+)
+
+// use makes the scanner read by other keys.
+func (s *jsonScanner) use(keys *keyBook) {
+	s.keys, s.slots, s.start = keys, make(map[string]*keySlot), keySlot{}
+}
+
+// load reads eight bytes.
+func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+
+// at reports whether the slot's prefix stands at b[i].
+func (k *keySlot) at(b []byte, i int) bool {
+	if load(b, i)&k.masks[0] != k.words[0] {
+		return false
+	}
+	if k.n > 8 && load(b, i+8)&k.masks[1] != k.words[1] {
+		return false
+	}
+	if k.n > 16 && (load(b, i+16)&k.masks[2] != k.words[2] || load(b, i+24)&k.masks[3] != k.words[3]) {
+		return false
+	}
+	return k.n <= 32 || i+k.n <= len(b) && bytes.Equal(b[i:i+k.n], k.long)
+}
+
+// object reads the object that starts at b[i] into r. It returns the index after
+// it. strange is set where it has a key that is not known.
+func (s *jsonScanner) object(b []byte, i int, r *row) (end int, strange, ok bool) {
+	s.high = false
+	i++
+	for last := &s.start; ; {
+		key := last.next[0]
+		if key == nil || !key.at(b, i) {
+			if key = last.next[1]; key == nil || !key.at(b, i) {
+				j := skipBlanks(b, i)
+				if b[j] == '}' {
+					return j + 1, strange, true
+				}
+				if key = s.meet(b, i, last == &s.start); key == nil {
+					return i, false, false
+				}
+				last.follow(key)
+			}
+		}
+		strange = strange || key.strange
+		i += key.n
+		if key.field == noField {
+			i, ok = s.skip(b, i)
+		} else {
+			i, ok = s.read(b, i, r, key)
+		}
+		if !ok {
+			return i, false, false
+		}
+		last = key
+	}
+}
+
+// follow remembers that a key came after this one.
+func (k *keySlot) follow(next *keySlot) {
+	if k.next[0] == nil {
+		k.next[0] = next
+	} else {
+		k.next[1] = next
+	}
+}
+
+// meet reads the key that stands at b[i], behind a comma unless it is the first,
+// and finds its slot. It returns nil where there is no key.
+func (s *jsonScanner) meet(b []byte, i int, first bool) *keySlot {
+	start := i
+	i = skipBlanks(b, i)
+	if !first {
+		if b[i] != ',' {
+			return nil
+		}
+		i = skipBlanks(b, i+1)
+	}
+	if b[i] != '"' {
+		return nil
+	}
+	name := i
+	i, _ = s.stringEnd(b, i+1)
+	if i < 0 {
+		return nil
+	}
+	end := i
+	if i = skipBlanks(b, i); b[i] != ':' {
+		return nil
+	}
+	i = skipBlanks(b, i+1)
+	prefix := b[start:i]
+	k := s.slots[string(prefix)]
+	if k == nil {
+		k = s.newSlot(prefix, jsonscan.Text(b[name:end]))
+		if len(s.slots) < maxSlots {
+			s.slots[string(prefix)] = k
+		}
+	}
+	return k
+}
+
+func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
+	k := &keySlot{n: len(prefix), field: noField}
+	var padded [32]byte
+	for i := range copy(padded[:], prefix) {
+		k.masks[i/8] |= 0xff << (i % 8 * 8)
+	}
+	for i := range k.words {
+		k.words[i] = load(padded[:], 8*i)
+	}
+	if k.n > len(padded) {
+		k.long = bytes.Clone(prefix)
+	}
+	fields, known := s.keys.flat[string(name)]
+	switch len(fields) {
+	case 0:
+	case 1:
+		k.field = int16(fields[0])
+	default:
+		k.field, k.fields = manyFields, fields
+	}
+	k.strange = !known && !s.keys.full && !s.keys.others[string(name)]
+	return k
+}
+
+// read reads the value at b[i] into the cells of a key's fields.
+func (s *jsonScanner) read(b []byte, i int, r *row, key *keySlot) (end int, ok bool) {
+	var c cell
+	switch b[i] {
+	case '"':
+		end, escaped := s.stringEnd(b, i+1)
+		if end < 0 {
+			return i, false
+		}
+		text := b[i+1 : end-1]
+		if escaped || s.high { // of two forms of a name, or one that is damaged
+			text = jsonscan.Text(b[i:end])
+		}
+		c, i = scalarCell(trim(text)), end
+	case 'n':
+		if i, ok = word(b, i, "null"); !ok {
+			return i, false
+		}
+		c.kind = null
+	default:
+		if end, ok = s.skip(b, i); !ok {
+			return i, false
+		}
+		c = cell{kind: scalar, text: b[i:end]}
+		if b[i] == '{' || b[i] == '[' {
+			c.kind = composite
+		}
+		i = end
+	}
+	if key.field != manyFields {
+		r.twice = r.twice || r.cells[key.field].kind != absent
+		r.cells[key.field] = c
+		return i, true
+	}
+	for _, f := range key.fields {
+		r.twice = r.twice || r.cells[f].kind != absent
+		r.cells[f] = c
+	}
+	return i, true
+}
+
+// trim takes blanks off both ends, as [bytes.TrimSpace] does.
+func trim(s []byte) []byte {
+	if n := len(s); n > 0 && s[0]-'!' < utf8.RuneSelf-'!' && s[n-1]-'!' < utf8.RuneSelf-'!' {
+		return s
+	}
+	return bytes.TrimSpace(s)
+}
+
+// skip checks the value at b[i] and returns the index after it.
+func (s *jsonScanner) skip(b []byte, i int) (end int, ok bool) {
+	switch b[i] {
+	case '"':
+		end, _ = s.stringEnd(b, i+1)
+		return end, end > 0
+	case '{', '[':
+		return s.nested(b, i)
+	case 't':
+		return word(b, i, "true")
+	case 'f':
+		return word(b, i, "false")
+	case 'n':
+		return word(b, i, "null")
+	}
+	return numberEnd(b, i)
+}
+
+func word(b []byte, i int, w string) (end int, ok bool) {
+	end = i + len(w)
+	return end, string(b[i:end]) == w
+}
+
+// nested checks an object or an array within the line's object.
+func (s *jsonScanner) nested(b []byte, i int) (end int, ok bool) {
+	s.stack = s.stack[:0]
+	for {
+		i = skipBlanks(b, i)
+		if c := b[i]; c == '{' || c == '[' {
+			if len(s.stack) == maxDepth {
+				return i, false
+			}
+			s.stack = append(s.stack, c+2) // the bracket that closes it
+			i = skipBlanks(b, i+1)
+			if b[i] != c+2 {
+				if c == '{' {
+					i, ok = s.innerKey(b, i)
+					if !ok {
+						return i, false
+					}
+				}
+				continue
+			}
+		} else if i, ok = s.skip(b, i); !ok {
+			return i, false
+		} else if i = skipBlanks(b, i); b[i] == ',' {
+			if i = skipBlanks(b, i+1); s.stack[len(s.stack)-1] == '}' {
+				if i, ok = s.innerKey(b, i); !ok {
+					return i, false
+				}
+			}
+			continue
+		}
+		if i, ok = s.closing(b, i); !ok || len(s.stack) == 0 {
+			return i, ok
+		}
+	}
+}
+
+// closing reads the brackets that close at b[i], and the comma and the key after
+// them.
+func (s *jsonScanner) closing(b []byte, i int) (end int, ok bool) {
+	for {
+		n := len(s.stack) - 1
+		if b[i] != s.stack[n] {
+			return i, false
+		}
+		s.stack = s.stack[:n]
+		i++
+		if n == 0 {
+			return i, true
+		}
+		if i = skipBlanks(b, i); b[i] != ',' {
+			continue
+		}
+		if i = skipBlanks(b, i+1); s.stack[n-1] == '}' {
+			return s.innerKey(b, i)
+		}
+		return i, true
+	}
+}
+
+// innerKey checks the key and the colon at b[i].
+func (s *jsonScanner) innerKey(b []byte, i int) (end int, ok bool) {
+	if b[i] != '"' {
+		return i, false
+	}
+	if i, _ = s.stringEnd(b, i+1); i < 0 {
+		return i, false
+	}
+	i = skipBlanks(b, i)
+	return i + 1, b[i] == ':'
+}
+
+const (
+	ones  = 0x0101010101010101
+	highs = 0x8080808080808080
+)
+
+// stringEnd checks the string whose first byte after the quote is b[i], eight
+// bytes at a time, and returns the index after its last quote, -1 where it is
+// not valid.
+func (s *jsonScanner) stringEnd(b []byte, i int) (end int, escaped bool) {
+	for {
+		x := load(b, i)
+		quote, slash := x^ones*'"', x^ones*'\\'
+		// The lowest byte with its highest bit set is the first that ends the
+		// string, escapes, controls or is not ASCII; those above it may err.
+		m := ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*' ')&^x | x) & highs
+		if m == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(m) / 8
+		switch c := b[i]; {
+		case c == '"':
+			return i + 1, escaped
+		case c >= utf8.RuneSelf:
+			s.high = true
+			i++
+		case c == '\\':
+			n := escape(b, i)
+			if n == 0 {
+				return -1, false
+			}
+			i, escaped = i+n, true
+		default:
+			return -1, false
+		}
+	}
+}
+
+// escape is the length of the escape at b[i], 0 if it is none.
+func escape(b []byte, i int) int {
+	switch b[i+1] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 2
+	case 'u':
+		for _, c := range b[i+2 : i+6] {
+			if (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'f') {
+				return 0
+			}
+		}
+		return 6
+	}
+	return 0
+}
+
+// numberEnd checks the number at b[i].
+func numberEnd(b []byte, i int) (end int, ok bool) {
+	if b[i] == '-' {
+		i++
+	}
+	if b[i] == '0' {
+		i++
+	} else if i, ok = digitsEnd(b, i); !ok {
+		return i, false
+	}
+	if b[i] == '.' {
+		if i, ok = digitsEnd(b, i+1); !ok {
+			return i, false
+		}
+	}
+	if b[i]|0x20 == 'e' {
+		if i++; b[i] == '+' || b[i] == '-' {
+			i++
+		}
+		return digitsEnd(b, i)
+	}
+	return i, true
+}
+
+// digitsEnd returns the index after the digits at b[i]; ok says that there is
+// one.
+func digitsEnd(b []byte, i int) (end int, ok bool) {
+	start := i
+	for b[i]-'0' < 10 {
+		i++
+	}
+	return i, i > start
+}
+
+// skipBlanks skips what may stand between the parts of an object, except the
+// newline that ends the line.
+func skipBlanks(b []byte, i int) int {
+	for b[i] == ' ' || b[i] == '\t' || b[i] == '\r' {
+		i++
+	}
+	return i
+}
