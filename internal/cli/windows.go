@@ -91,6 +91,7 @@ func runWindows(ctx context.Context, o *windowsOptions) error {
 	if err != nil {
 		return err
 	}
+	opt.Columns = columns
 	opt.Span, opt.SlowMS, opt.TTFTLimitMS, opt.Scene = time.Duration(o.Span), float64(o.Slow), float64(o.TTFT), o.Scene
 	data, err := o.app.readFeed(ctx, o.Files, opt)
 	if err != nil {

@@ -12,15 +12,19 @@ import (
 // that was really seen, never one between two. q is exact, so that 0.07 of 100
 // is rank 7 and not 8. It is NaN for no values; q 0 is the smallest.
 func NearestRank(sorted []float64, q release.Ratio) float64 {
-	n := int64(len(sorted))
-	if n == 0 {
+	if len(sorted) == 0 {
 		return math.NaN()
 	}
+	return sorted[Rank(q, int64(len(sorted)))-1]
+}
+
+// Rank is the rank of the quantile q among n > 0 values, ceil(q n), from 1.
+func Rank(q release.Ratio, n int64) int64 {
 	rank := q.FloorOf(n)
 	if q.Compare(rank, n) < 0 { // floor(q n) < q n
 		rank++
 	}
-	return sorted[min(max(rank, 1), n)-1]
+	return min(max(rank, 1), n)
 }
 
 // Median returns the middle value, or the mean of the two in the middle; NaN

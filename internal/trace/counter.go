@@ -24,6 +24,7 @@ type counter struct {
 	lastKey tallyKey
 
 	seed      maphash.Seed
+	values    valueStore // latencies and times to first token
 	latencies shelf
 	digests   shelf
 
@@ -36,11 +37,9 @@ type counter struct {
 
 	first, last0 int64 // times of the first and last record
 	unsure       int64 // records that came too late to be compared with those before
-	late         int64 // latencies that came after their tally was ranked
-	unranked     int64 // windows without a p99 because of memory
-	// The same of times to first token.
-	lateFirst, unrankedFirst int64
-	halfTimed                int64 // windows in which some records carry a latency and some do not
+	rough        int64 // windows whose p99 is that of the spread, to save memory
+	roughFirst   int64 // the same of times to first token
+	halfTimed    int64 // windows in which some records carry a latency and some do not
 	unflagged                [len(flagFields)]int64
 	zeros                    int64 // times of streams that are 0
 	shapeless                int64 // statuses that are objects or arrays
@@ -80,8 +79,6 @@ type tally struct {
 // speed is what else is counted of the latencies where [Options] ask for it.
 type speed struct {
 	timed, slow int64 // records with a latency, and with one above SlowMS
-	spreads     bool  // spread is asked for
-	spread      spread
 }
 
 func newCounter(opt *Options, data *Data) *counter {
@@ -90,8 +87,8 @@ func newCounter(opt *Options, data *Data) *counter {
 		span:      int64(opt.recordSpan()),
 		tallies:   make(map[tallyKey]*tally),
 		seed:      maphash.MakeSeed(),
-		latencies: shelf{most: opt.MaxLatencies},
-		digests:   shelf{most: opt.MaxHashes},
+		latencies: shelf{most: opt.maxLatencies},
+		digests:   shelf{most: opt.maxHashes},
 		pool:      distributions{most: opt.maxValues, batch: minPending},
 		first:     maxTime, last0: -maxTime,
 	}
@@ -172,7 +169,7 @@ func (c *counter) tally(t int64, arm int) *tally {
 	if tl == nil {
 		tl = &tally{t: key.t, arm: arm}
 		if c.opt.SlowMS > 0 || c.opt.Distributions {
-			tl.speed = &speed{spreads: c.opt.Distributions}
+			tl.speed = &speed{}
 		}
 		c.tallies[key] = tl
 	}
@@ -270,17 +267,10 @@ func (c *counter) measureSpeed(tl *tally, ms float64) {
 	}
 }
 
-// time keeps a latency, and reports whether it came after its tally was ranked:
-// then it is kept for its spread alone.
+// time keeps a latency, and reports whether it came after others of its tally
+// were let go.
 func (c *counter) time(tl *tally, ms float64) (late bool) {
-	if !tl.latency.hold(ms) {
-		c.late++
-		if !c.opt.Distributions {
-			return true
-		}
-		tl.latency.values = append(tl.latency.values, ms)
-		late = true
-	}
+	late = tl.latency.hold(&c.values, ms)
 	c.hold(tl)
 	return late
 }
@@ -290,20 +280,16 @@ func (c *counter) time(tl *tally, ms float64) (late bool) {
 func (c *counter) hold(tl *tally) {
 	c.latencies.put(&tl.inSpeed, tl)
 	for c.latencies.full() {
-		c.latencies.drop().seal() // tl itself, if alone it fills all the room there is
+		c.seal(c.latencies.drop(), true) // tl itself, if alone it fills all the room there is
 	}
 }
 
-// seal ranks what the tally holds, puts the latencies into the spread if there
-// is to be one, and lets everything go.
-func (tl *tally) seal() {
-	if tl.speed != nil && tl.speed.spreads && len(tl.latency.values) > 0 {
-		slices.Sort(tl.latency.values)
-		tl.speed.spread = tl.speed.spread.plus(tl.latency.values)
-	}
-	tl.latency.seal()
+// seal ranks what the tally holds and lets it go. more says that more values may
+// come.
+func (c *counter) seal(tl *tally, more bool) {
+	tl.latency.seal(&c.values, more || c.opt.Distributions)
 	if tl.streaming != nil {
-		tl.streaming.ttft.seal()
+		tl.streaming.ttft.seal(&c.values, more)
 	}
 }
 
@@ -320,7 +306,7 @@ func (c *counter) finish(f *feed) {
 	slices.SortFunc(tallies, func(a, b *tally) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.arm, b.arm)) })
 	d.Windows = slices.Grow(d.Windows, len(tallies))
 	for _, tl := range tallies {
-		tl.seal()
+		c.seal(tl, false)
 		tl.digests = digestSet{} // nothing is compared any more
 		if tl.total > 0 {
 			d.Windows = append(d.Windows, c.window(tl))
@@ -357,12 +343,12 @@ func (c *counter) window(tl *tally) release.Window {
 		w.CostMean = tl.cost.over(tl.priced, 1e9)
 		w.Known |= release.HasCostMean
 	}
-	switch tl.latency.state {
-	case sealed:
-		w.P99MS = tl.latency.p99
+	if q := &tl.latency; q.state != never99 {
+		w.P99MS = q.p99
 		w.Known |= release.HasP99
-	case lost99:
-		c.unranked++
+		if q.state == rough99 {
+			c.rough++
+		}
 	}
 	c.slow(tl, &w)
 	c.fill(&w, tl)
@@ -387,7 +373,7 @@ func (c *counter) slow(tl *tally, w *release.Window) {
 		w.Known |= release.HasSlow
 	}
 	if c.opt.Distributions {
-		c.data.spreads = append(c.data.spreads, windowSpread{w.T.UnixNano(), w.Arm, tl.speed.spread})
+		c.data.spreads = append(c.data.spreads, windowSpread{w.T.UnixNano(), w.Arm, tl.latency.spread})
 	}
 }
 
@@ -429,7 +415,7 @@ func (c *counter) notes(f *feed) {
 		f.noteCount(c.unflagged[i], fmt.Sprintf("1 record does not say %s though others in its window do; it counts as none", field),
 			"%d records do not say "+field.String()+" though others in their window do; they count as none")
 	}
-	c.noteLate(f)
+	c.noteRough(f)
 	f.noteCount(c.halfTimed, "1 window has no count of slow requests: some of its requests carry no latency",
 		"%d windows have no count of slow requests: some of their requests carry no latency")
 	c.streamNotes(f)
@@ -438,24 +424,36 @@ func (c *counter) notes(f *feed) {
 		"%d records came too long after others of their window to be compared with them; duplicates among them were counted")
 }
 
-// noteLate says where there is no percentile because of memory.
-func (c *counter) noteLate(f *feed) {
-	if c.opt.whole {
-		for what, n := range [...]int64{c.unranked, c.unrankedFirst} {
-			if n > 0 {
-				f.note("no %s: there are more latencies and times to first token than the %d that are held at once", [...]Field{FieldP99, FieldTTFTP99}[what], c.opt.MaxLatencies)
-			}
-		}
-		return
+// noteRough says where percentiles are approximate because of memory.
+func (c *counter) noteRough(f *feed) {
+	c.data.Approximate = c.rough + c.roughFirst
+	why := fmt.Sprintf("within 0.8 %% of the exact one: the values did not fit into %s in this order", bytesText(c.opt.MaxMemory))
+	if !c.opt.whole {
+		why += "; --max-memory gives them more, and sorted by time they need less"
 	}
-	f.noteCount(c.late, "1 latency came after its window had been put aside to save memory; that window has no p99",
-		"%d latencies came after their window had been put aside to save memory; those windows have no p99")
-	f.noteCount(c.unranked, "1 window has no p99: its latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows",
-		"%d windows have no p99: their latencies did not fit in memory in this order; sort the input by time, or ask for shorter windows")
-	f.noteCount(c.lateFirst, "1 ttft_ms came after its window had been put aside to save memory; that window has no ttft_p99_ms",
-		"%d ttft_ms came after their window had been put aside to save memory; those windows have no ttft_p99_ms")
-	f.noteCount(c.unrankedFirst, "1 window has no ttft_p99_ms: its times did not fit in memory in this order; sort the input by time, or ask for shorter windows",
-		"%d windows have no ttft_p99_ms: their times did not fit in memory in this order; sort the input by time, or ask for shorter windows")
+	for what, n := range [...]int64{c.rough, c.roughFirst} {
+		switch name := [...]Field{FieldP99, FieldTTFTP99}[what]; {
+		case c.opt.whole && n > 0:
+			f.note("the %s is %s", name, why)
+		case n == 1:
+			f.note("the %s of 1 window is %s", name, why)
+		case n > 1:
+			f.note("the %s of %d windows is %s", name, n, why)
+		}
+	}
+}
+
+// bytesText prints a size in the largest unit that it is a whole number of.
+func bytesText(n int64) string {
+	for _, u := range [...]struct {
+		name string
+		size int64
+	}{{"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
+		if n%u.size == 0 {
+			return fmt.Sprintf("%d %s", n/u.size, u.name)
+		}
+	}
+	return fmt.Sprintf("%d bytes", n)
 }
 
 func ofArm(a *armNames, i int) string {

@@ -252,7 +252,7 @@ func checkAccount(t *testing.T, d *Data, err error) {
 // above the edge.
 func checkDistributions(t *testing.T, text []byte, opt Options, ms float64) {
 	t.Helper()
-	opt.Distributions, opt.MaxLatencies, opt.maxValues = true, 3, 3
+	opt.Distributions, opt.maxLatencies, opt.maxValues = true, 3, 3
 	d, err := ReadFiles(context.Background(), []string{"-"}, bytes.NewReader(text), opt, nil)
 	checkAccount(t, d, err)
 	if err != nil || d.Kind != Records {

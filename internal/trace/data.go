@@ -46,10 +46,13 @@ type Data struct {
 	Duplicates int64 // rows dropped: the same request or window a second time
 	Identical  int64 // records equal to another byte by byte, kept: nothing tells them apart from two requests
 	OutOfOrder int64 // rows older than one before them in the same file; handled
-	Late       int64 // records that came after their window was put aside to save memory; counted, but see Notes
-	NonFinite  int64 // figures that were NaN or infinite: missing, never compared
-	NoData     int64 // window rows without a total: gaps
-	LeftOut    int64 // rows of versions that no --arm named
+	Late       int64 // records that came after values of their window were let go to save memory; counted, see Approximate
+	// Approximate is how many percentiles are not exact but within 0.8 % of it,
+	// because values came after others of their window were let go.
+	Approximate int64
+	NonFinite   int64 // figures that were NaN or infinite: missing, never compared
+	NoData      int64 // window rows without a total: gaps
+	LeftOut     int64 // rows of versions that no --arm named
 
 	// Scenes counts the rows of each scene met, of the arms asked for, the
 	// first 64 of them; nil where no row names one.

@@ -29,12 +29,11 @@ type Distribution struct {
 func (d *Distribution) Values() []stats.Weighted { return d.values }
 
 const (
-	// defaultMaxValues is how many different values of a figure are kept for
-	// one arm, 16 bytes each.
-	defaultMaxValues = 2_000_000
-	// fullDistributions is how many times that is kept for all of them: both
-	// figures of two arms. More arms share it.
+	// fullDistributions is how many times as many different values are kept for
+	// all of them as for a figure of one arm: both figures of two arms. More
+	// arms share it.
 	fullDistributions = 4
+	weightedSize      = 16 // bytes of a value that is kept
 	// minPending keeps small distributions from being sorted over and over.
 	minPending = 1 << 16
 	// fineBits splits each doubling into 1024 buckets: none is wider than

@@ -15,6 +15,50 @@ type clock struct {
 	unit    Unit // of times that are numbers, NoUnit until told or guessed
 	guessed bool
 	zone    bool // a time without a zone was met, and read as UTC
+	minute
+}
+
+// minute is the minute of the time read last: the next one is mostly in the
+// same.
+type minute struct {
+	text [len("2006-01-02T15:04:")]byte // all 0 where there is none
+	at   int64
+}
+
+// of reads a time of this minute, in UTC, with at most nanoseconds. Of everything
+// else it says no.
+func (m *minute) of(s []byte) (t int64, ok bool) {
+	n := len(m.text)
+	if len(s) < n+len("05Z") || len(s) > n+len("05.000000000Z") || string(s[:n]) != string(m.text[:]) || s[len(s)-1] != 'Z' {
+		return 0, false
+	}
+	tens, units, s := s[n]-'0', s[n+1]-'0', s[n+2:len(s)-1]
+	if tens > 5 || units > 9 {
+		return 0, false
+	}
+	t = m.at + (int64(tens)*10+int64(units))*int64(time.Second)
+	if len(s) == 0 {
+		return t, true
+	}
+	if s[0] != '.' || len(s) == 1 {
+		return 0, false
+	}
+	ns := int64(0)
+	for _, c := range s[1:] {
+		if c -= '0'; c > 9 {
+			return 0, false
+		}
+		ns = ns*10 + int64(c)
+	}
+	return t + ns*int64(pow10(10-len(s))), true
+}
+
+// remember makes the minute that of a time in UTC, if it is written so.
+func (m *minute) remember(s []byte, t int64) {
+	if n := len(m.text); len(s) > n && s[n-1] == ':' && s[n-7] == 'T' && s[len(s)-1] == 'Z' && s[n] < '6' {
+		m.at = floorTo(t, int64(time.Minute))
+		copy(m.text[:], s)
+	}
 }
 
 // Times start at -maxTime, the start of 1680, and end before maxTime, the start
@@ -30,6 +74,9 @@ func inRange(ns int64) bool { return -maxTime <= ns && ns < maxTime }
 
 // instant reads a time. The error says what is wrong with it, for a bad line.
 func (c *clock) instant(s []byte) (int64, error) {
+	if t, ok := c.of(s); ok {
+		return t, nil
+	}
 	n, kind := parseNumber(s)
 	switch kind {
 	case missing:
@@ -52,6 +99,7 @@ func (c *clock) instant(s []byte) (int64, error) {
 	if !zone {
 		c.zone = true
 	}
+	c.remember(s, t)
 	return t, nil
 }
 

@@ -14,7 +14,7 @@ type jsonParser struct {
 // parse implements [blockParser].
 func (p *jsonParser) parse(rc *recipe, b *block, out *batch) {
 	if rc != p.rc && rc != nil {
-		p.rc = rc
+		p.use(rc)
 		p.scan.use(rc.keys)
 	}
 	quick := rc != nil && rc.quick
@@ -53,12 +53,11 @@ func (p *jsonParser) line(b *block, i, line int, out *batch) (next int) {
 			p.row.cells[c.field] = jsonCell(v)
 		}
 	}
-	if !p.take(out, line) {
+	rec := p.take(out, line)
+	if rec == nil {
 		return 0
 	}
-	if p.scan.high {
-		out.records[len(out.records)-1].foreign = !utf8.Valid(p.row.raw)
-	}
+	rec.foreign = p.scan.high && !utf8.Valid(p.row.raw)
 	return next + 1
 }
 

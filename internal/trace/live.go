@@ -386,7 +386,7 @@ func (l *Live) Windows(until time.Time) []release.Window {
 		}
 		c.latencies.remove(&tl.inSpeed)
 		c.digests.remove(&tl.inSeen)
-		tl.seal()
+		c.seal(tl, false)
 		tl.digests = digestSet{}
 		w := c.window(tl)
 		if s := l.users[key]; !s.anonymous {

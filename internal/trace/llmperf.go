@@ -51,7 +51,7 @@ func llmperfRow(r *row, violations bool) {
 	}
 	short := false
 	if isMissing(code.text) {
-		*code = cell{scalar, okText}
+		*code = cell{kind: scalar, text: okText}
 	} else {
 		short = bytes.Equal(code.text, tooShort)
 		for _, f := range [...]Field{FieldLatency, FieldTTFT, FieldITL, FieldOutputTokens} {
@@ -59,7 +59,7 @@ func llmperfRow(r *row, violations bool) {
 		}
 	}
 	if violations {
-		r.cells[FieldViolation] = cell{scalar, falseText}
+		r.cells[FieldViolation] = cell{kind: scalar, text: falseText}
 		if short {
 			r.cells[FieldViolation].text = trueText
 		}

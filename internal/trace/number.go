@@ -9,9 +9,9 @@ import (
 // number is a decimal as written: (-1)^neg * mant * 10^exp, less than one unit
 // of the last place more where digits were cut.
 type number struct {
-	neg  bool
 	mant uint64
 	exp  int
+	neg  bool
 	cut  bool // digits other than zero past the 19th were dropped
 }
 
@@ -32,6 +32,9 @@ const maxExponent = 400
 // parseNumber reads a decimal with optional sign, fraction and exponent. It
 // accepts neither hexadecimal nor underscores.
 func parseNumber(s []byte) (number, figure) {
+	if n, ok := plainNumber(s); ok {
+		return n, finite
+	}
 	if isMissing(s) {
 		return number{}, missing
 	}
@@ -60,6 +63,30 @@ func parseNumber(s []byte) (number, figure) {
 		return number{}, notNumber
 	}
 	return n, finite
+}
+
+// plainNumber reads what nearly all numbers look like: up to 19 digits with a
+// point among or before them. Of everything else it says no.
+func plainNumber(s []byte) (n number, ok bool) {
+	if len(s) > 20 {
+		return n, false
+	}
+	point := len(s)
+	for i, c := range s {
+		switch d := c - '0'; {
+		case d < 10:
+			n.mant = n.mant*10 + uint64(d)
+		case c == '.' && point == len(s):
+			point = i
+		default:
+			return n, false
+		}
+	}
+	if point < len(s) {
+		n.exp = point + 1 - len(s)
+		return n, len(s) > 1
+	}
+	return n, len(s) > 0 && len(s) < 20
 }
 
 // digits reads an integer part and a fraction from s[i:] and returns where
@@ -112,12 +139,11 @@ func (n number) scaled(pow int) (whole, rem, div uint64, ok bool) {
 	return whole, rem, div, whole <= math.MaxInt64
 }
 
-func pow10(e int) uint64 {
-	p := uint64(1)
-	for range e {
-		p *= 10
-	}
-	return p
+// pow10 is 10^e for e from 0 to 19.
+func pow10(e int) uint64 { return powersOf10[e] }
+
+var powersOf10 = [...]uint64{
+	1, 1e1, 1e2, 1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19,
 }
 
 // whole returns n as an integer if it is one.
@@ -166,7 +192,18 @@ func (n number) negative() bool { return n.neg && (n.mant != 0 || n.cut) }
 
 // float returns the float64 nearest to the number written in s times 10^pow,
 // or false when it is out of range. s was accepted by parseNumber.
+//
+// A mantissa below 2^53 and a power of ten up to 10^15 are float64s themselves,
+// and one operation on two of them is rounded once, hence right (Clinger, How to
+// Read Floating Point Numbers Accurately, PLDI 1990).
 func (n number) float(s []byte, pow int) (float64, bool) {
+	if e := n.exp + pow; !n.cut && n.mant < 1<<53 && -15 <= e && e <= 0 {
+		f := float64(n.mant) / float64(powersOf10[-e])
+		if n.neg && f != 0 {
+			f = -f
+		}
+		return f, true
+	}
 	if pow != 0 {
 		base, exp := s, pow
 		for i, c := range s {

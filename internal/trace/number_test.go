@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"slices"
 	"strconv"
 	"testing"
 
@@ -105,14 +106,47 @@ func TestDigestSetHoldsWhatWasAdded(t *testing.T) {
 func TestPercentile99IsTheNearestRank(t *testing.T) {
 	for n := 1; n < 1000; n++ {
 		var q ranks
+		var s valueStore
 		for v := n; v > 0; v-- {
-			q.hold(float64(v))
+			q.hold(&s, float64(v))
 		}
-		q.seal()
+		q.seal(&s, false)
 		if want := math.Ceil(99 * float64(n) / 100); q.p99 != want || q.state != sealed {
 			t.Errorf("n=%d: %v, want %v", n, q.p99, want)
 		}
 	}
+}
+
+func TestSelectNthFindsWhatSortingFinds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		v := rapid.SliceOfN(rapid.Map(rapid.IntRange(0, 40), func(n int) float64 { return float64(n) }), 1, 200).Draw(t, "values")
+		k := rapid.IntRange(0, len(v)-1).Draw(t, "k")
+		want := slices.Sorted(slices.Values(v))[k]
+		if selectNth(v, k); v[k] != want {
+			t.Fatalf("%v, want %v", v[k], want)
+		}
+	})
+}
+
+// Lists share the store: what one lets go another takes, and nothing is lost.
+func TestValueStoreKeepsListsApart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s valueStore
+		lists, want := make([]valueList, 4), make([][]float64, 4)
+		for i := range rapid.IntRange(0, 2000).Draw(t, "steps") {
+			l := rapid.IntRange(0, 3).Draw(t, "list")
+			if rapid.IntRange(0, 200).Draw(t, "take") == 0 && lists[l].n > 0 {
+				got := slices.Sorted(slices.Values(s.take(&lists[l])))
+				if !slices.Equal(got, want[l]) {
+					t.Fatalf("%v, want %v", got, want[l])
+				}
+				want[l] = nil
+				continue
+			}
+			s.push(&lists[l], float64(i))
+			want[l] = append(want[l], float64(i))
+		}
+	})
 }
 
 func TestPointCountRoundsHalfToEven(t *testing.T) {

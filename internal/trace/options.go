@@ -47,22 +47,25 @@ type Options struct {
 	// of them in practice.
 	Distributions bool
 
-	// MaxLatencies is the number of latencies and times to first token held at
-	// once for exact percentiles (8 bytes each; 0: 8 million). Past it the windows not
-	// touched for longest are finished first.
-	MaxLatencies int
-	// MaxHashes is the number of row digests held at once to tell duplicates
-	// (up to 16 bytes each; 0: 2 million).
-	MaxHashes int
+	// Columns are the columns of windows that are wanted; nil: all. Fields of
+	// records on which none of them rests are not read, unless Map names them.
+	Columns []Column
 
+	// MaxMemory bounds what is held for exact percentiles and for telling
+	// duplicates, in bytes; 0: 256 MiB. Past it the windows not touched for
+	// longest are finished first; see [Data].Approximate. Reading itself takes
+	// some 20 MB beside it, and each window half a kilobyte.
+	MaxMemory int64
+
+	maxLatencies int // latencies and times to first token held at once, 8 bytes each
+	maxHashes    int // digests of rows held at once, up to 16 bytes each
 	whole     bool // all records are one window, with times or without; see [ReadWhole]
-	maxValues int  // different values of a figure kept for one arm (0: 2 million)
+	maxValues int  // different values of a figure kept for one arm
 }
 
 const (
-	defaultSpan         = time.Minute
-	defaultMaxLatencies = 8 << 20
-	defaultMaxHashes    = 2 << 20
+	defaultSpan      = time.Minute
+	defaultMaxMemory = 256 << 20
 )
 
 var defaultMaxBad = release.Ratio{Num: 1, Den: 1000}
@@ -72,14 +75,22 @@ func (o Options) withDefaults() Options {
 	if o.MaxBad.IsZero() {
 		o.MaxBad = defaultMaxBad
 	}
-	if o.MaxLatencies <= 0 {
-		o.MaxLatencies = defaultMaxLatencies
+	if o.MaxMemory <= 0 {
+		o.MaxMemory = defaultMaxMemory
 	}
-	if o.MaxHashes <= 0 {
-		o.MaxHashes = defaultMaxHashes
+	share := int(o.MaxMemory / 8)
+	defaults := func(v *int, n int) {
+		if *v <= 0 {
+			*v = max(n, 1)
+		}
 	}
-	if o.maxValues <= 0 {
-		o.maxValues = defaultMaxValues
+	defaults(&o.maxHashes, share/16)
+	if o.Distributions { // they take half
+		defaults(&o.maxLatencies, 2*share/8)
+		defaults(&o.maxValues, 4*share/(fullDistributions*weightedSize))
+	} else {
+		defaults(&o.maxLatencies, 6*share/8)
+		defaults(&o.maxValues, 1)
 	}
 	return o
 }

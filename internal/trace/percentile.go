@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"math"
 	"slices"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -13,38 +14,127 @@ type ranking uint8
 const (
 	never99 ranking = iota // no value at all
 	open99                 // the values are held
-	sealed                 // it is final, the values are gone
-	lost99                 // a value came too late, or there was no room: nobody knows
+	sealed                 // it is exact, the values are gone
+	rough99                // values came after others were let go: it is that of the spread
 )
 
-// ranks are the values of one figure of a tally and, once they have been let
-// go, their 99th percentile by nearest rank.
+// ranks are the values of one figure of a tally, held in a valueStore, and once
+// they have been let go, their 99th percentile by nearest rank.
 type ranks struct {
-	values []float64
+	values valueList
 	p99    float64
+	most   float64 // the largest value
 	state  ranking
+	spread spread // of the values let go, where more may come or it is wanted
 }
 
-// hold keeps a value. It returns false for one that came after the others were
-// let go, with which the percentile is lost.
-func (q *ranks) hold(v float64) bool {
-	if q.state == sealed || q.state == lost99 {
-		q.state = lost99
-		return false
+// hold keeps a value. It reports whether it came after others were let go, with
+// which the percentile is one of the spread.
+func (q *ranks) hold(s *valueStore, v float64) (late bool) {
+	switch q.state {
+	case never99:
+		q.state = open99
+	case sealed:
+		q.state = rough99
 	}
-	q.state = open99
-	q.values = append(q.values, v)
-	return true
+	q.most = max(q.most, v)
+	s.push(&q.values, v)
+	return q.state == rough99
 }
 
-// seal ranks the values and lets them go.
-func (q *ranks) seal() {
-	if q.state == open99 {
-		slices.Sort(q.values)
-		q.p99, q.state = stats.NearestRank(q.values, percent99), sealed
+// seal ranks the values and lets them go. spread says that how they are spread
+// is kept: more values may come, or it is wanted.
+func (q *ranks) seal(s *valueStore, spread bool) {
+	if q.values.n > 0 {
+		values := s.take(&q.values)
+		if q.state == open99 {
+			q.p99 = nearest99(values)
+		}
+		if spread || q.state == rough99 {
+			q.spread = q.spread.plus(values)
+		}
 	}
-	q.values = nil
+	switch q.state {
+	case open99:
+		q.state = sealed
+	case rough99:
+		q.p99 = min(q.spread.percentile(percent99), q.most)
+	}
 }
 
 // percent99 is the quantile that a p99 is.
 var percent99 = release.NewRatio(99, 100)
+
+// nearest99 is the 99th percentile of values by nearest rank: a value that was
+// really seen. It changes their order.
+func nearest99(values []float64) float64 {
+	k := int(stats.Rank(percent99, int64(len(values)))) - 1
+	selectNth(values, k)
+	return values[k]
+}
+
+// selectNth puts the value that would be at index k of the sorted values there:
+// quickselect with the median of three as pivot (Hoare, Algorithm 65: FIND,
+// Communications of the ACM 4, 1961). Where the pivots are bad it sorts what is
+// left.
+func selectNth(v []float64, k int) {
+	for rounds := 0; len(v) > 12; rounds++ {
+		if rounds == 40 {
+			break
+		}
+		i := partition(v)
+		switch {
+		case k < i:
+			v = v[:i]
+		default:
+			v, k = v[i:], k-i
+		}
+	}
+	slices.Sort(v)
+}
+
+// partition puts values up to some pivot before i, 0 < i < len(v), and those
+// from it on behind.
+func partition(v []float64) (i int) {
+	last := len(v) - 1
+	pivot := medianOf(v[0], v[last/2], v[last])
+	i, j := 0, last
+	for {
+		for v[i] < pivot {
+			i++
+		}
+		for v[j] > pivot {
+			j--
+		}
+		if i >= j {
+			return max(i, 1)
+		}
+		v[i], v[j] = v[j], v[i]
+		i++
+		j--
+	}
+}
+
+func medianOf(a, b, c float64) float64 {
+	return max(min(a, b), min(max(a, b), c))
+}
+
+// percentile is the middle of the bucket in which the quantile lies, so at most
+// spreadError from it: 0.8 %, or a microsecond.
+func (s spread) percentile(q release.Ratio) float64 {
+	total := s.above(0)
+	if total == 0 {
+		return math.NaN()
+	}
+	left, at := stats.Rank(q, total), lowestBucket
+	s.each(func(bucket uint64, n int64) {
+		if left > 0 {
+			at = bucket
+		}
+		left -= n
+	})
+	if at == beyondBucket {
+		return math.Inf(1)
+	}
+	return (spreadEdge(at-1) + spreadEdge(at)) / 2
+}

@@ -14,6 +14,7 @@ import (
 type plan struct {
 	kind Kind // Unknown: times without counts
 	time Field
+	only fieldSet // fields of records that are wanted
 	// timeless says that no column holds a time, which records judged whole
 	// need not have.
 	timeless bool
@@ -61,6 +62,7 @@ func (o *Options) bind(file string, names []string) (*plan, error) {
 	if err := p.checkKind(o.Map); err != nil {
 		return nil, err
 	}
+	p.only = o.restsOn()
 	p.findRest(mapped, names)
 	return p, nil
 }
@@ -111,7 +113,7 @@ func (p *plan) findRest(mapped map[Field]Mapping, names []string) {
 		}
 		if m, ok := mapped[f]; ok {
 			p.add(column{f, m.Path, true}, m.Unit)
-		} else {
+		} else if p.kind == Windows || p.only.has(f) {
 			p.add(column{field: f, path: Path{f.String()}}, NoUnit)
 		}
 	}
@@ -234,7 +236,7 @@ func (p *plan) findUnused(names []string) {
 		if slices.Contains(looked, n) {
 			continue
 		}
-		if f, ok := fieldNamed(n); ok && f >= numRead {
+		if f, ok := fieldNamed(n); ok && (f >= numRead || p.kind == Records && fieldTable[f].of != Windows && !p.only.has(f)) {
 			continue
 		}
 		p.unused = append(p.unused, n)

@@ -64,9 +64,9 @@ func (a *answerReader) next(r *row) error {
 	for _, c := range a.plan.columns {
 		switch name := c.path.String(); {
 		case c.field == a.plan.time:
-			r.cells[c.field] = cell{scalar, strconv.AppendInt(a.time[:0], int64(p.Timestamp), 10)}
+			r.cells[c.field] = cell{kind: scalar, text: strconv.AppendInt(a.time[:0], int64(p.Timestamp), 10)}
 		case a.isValue(name):
-			r.cells[c.field] = cell{scalar, strconv.AppendFloat(a.value[:0], float64(p.Value), 'g', -1, 64)}
+			r.cells[c.field] = cell{kind: scalar, text: strconv.AppendFloat(a.value[:0], float64(p.Value), 'g', -1, 64)}
 		default:
 			r.cells[c.field] = scalarCell([]byte(s.labels[model.LabelName(name)]))
 		}

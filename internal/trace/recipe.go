@@ -64,8 +64,15 @@ func (o *objectReader) book() *keyBook {
 
 // rowTaker makes records of rows.
 type rowTaker struct {
-	rc  *recipe
-	row row
+	rc    *recipe
+	clock clock
+	row   row
+}
+
+// use makes the taker go by another recipe.
+func (w *rowTaker) use(rc *recipe) {
+	w.rc, w.clock = rc, rc.clock
+	w.row = row{}
 }
 
 // begin makes the row ready for the next one.
@@ -76,20 +83,28 @@ func (w *rowTaker) begin() {
 	w.row.twice = false
 }
 
-// take puts the row into out as a record. It reports false where the row must
-// be read with care.
-func (w *rowTaker) take(out *batch, line int) bool {
+// take puts the row into out as a record. It returns nil where the row must be
+// read with care.
+func (w *rowTaker) take(out *batch, line int) *record {
+	n := len(out.records)
+	out.records = append(out.records, record{line: int32(line)})
+	if rec := &out.records[n]; w.read(rec, out) {
+		return rec
+	}
+	out.records = out.records[:n]
+	return nil
+}
+
+func (w *rowTaker) read(rec *record, out *batch) (ok bool) {
 	r, rc := &w.row, w.rc
-	var rec record
 	if err := rec.read(rc.plan, r, rc.opt); err != nil {
 		return false
 	}
-	clock := rc.clock
-	t, err := rc.opt.timeOf(rc.plan, &clock, r)
-	if err != nil || clock.unit != rc.clock.unit || clock.guessed != rc.clock.guessed {
+	var err error
+	if rec.t, err = rc.opt.timeOf(rc.plan, &w.clock, r); err != nil || w.clock.unit != rc.clock.unit || w.clock.guessed != rc.clock.guessed {
+		w.clock = rc.clock
 		return false
 	}
-	var ok bool
 	if rec.label, ok = w.label(out); !ok {
 		return false
 	}
@@ -98,16 +113,15 @@ func (w *rowTaker) take(out *batch, line int) bool {
 			return false
 		}
 	}
-	rec.t, rec.line, rec.twice = t, int32(line), r.twice
+	rec.twice = r.twice
 	if rc.digested {
 		rec.digest = digestOf(rc.seed, r.raw)
 		rec.named = r.cells[FieldUserID].present() || r.cells[FieldConversationID].present()
 	}
-	out.zone = out.zone || clock.zone
+	out.zone = out.zone || w.clock.zone
 	if rc.missing {
 		w.see(out)
 	}
-	out.records = append(out.records, rec)
 	return true
 }
 

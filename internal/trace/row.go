@@ -37,8 +37,10 @@ func (r *row) reset() {
 
 // cell is a value as text. Strings are decoded, everything else is as written.
 type cell struct {
-	kind cellKind
-	text []byte
+	kind   cellKind
+	parsed bool // text is a number, and num what it says
+	text   []byte
+	num    number
 }
 
 type cellKind uint8
@@ -98,12 +100,15 @@ func (r *row) count(f Field) (v int64, fig figure, err error) {
 
 // number reads a cell that must be a number or nothing.
 func (r *row) number(f Field) (number, figure, error) {
-	c := r.cells[f]
+	c := &r.cells[f]
 	switch c.kind {
 	case absent, null:
 		return number{}, missing, nil
 	case composite:
 		return number{}, notNumber, badField(f, "is an object or an array, not a number")
+	}
+	if c.parsed {
+		return c.num, finite, nil
 	}
 	n, fig := parseNumber(c.text)
 	if fig == notNumber {
@@ -131,12 +136,18 @@ func (r *row) measure(f Field, pow int) (float64, figure, error) {
 // flag reads a cell that must be true, false or nothing; known is false for
 // nothing.
 func (r *row) flag(f Field) (value, known bool, err error) {
-	c := r.cells[f]
+	c := &r.cells[f]
 	switch c.kind {
 	case absent, null:
 		return false, false, nil
 	case composite:
 		return false, false, badField(f, "is an object or an array, neither true nor false")
+	}
+	switch string(c.text) {
+	case "true":
+		return true, true, nil
+	case "false":
+		return false, true, nil
 	}
 	switch {
 	case foldedIn(c.text, trueWords):

@@ -191,7 +191,7 @@ func (s *jsonScanner) read(b []byte, i int, r *row, key *keySlot) (end int, ok b
 			return i, false
 		}
 		c.kind = null
-	default:
+	case '{', '[', 't', 'f':
 		if end, ok = s.skip(b, i); !ok {
 			return i, false
 		}
@@ -199,6 +199,14 @@ func (s *jsonScanner) read(b []byte, i int, r *row, key *keySlot) (end int, ok b
 		if b[i] == '{' || b[i] == '[' {
 			c.kind = composite
 		}
+		i = end
+	default:
+		if c.num, end, c.parsed = shortNumber(b, i); !c.parsed {
+			if end, ok = numberEnd(b, i); !ok {
+				return i, false
+			}
+		}
+		c.kind, c.text = scalar, b[i:end]
 		i = end
 	}
 	if key.field != manyFields {
@@ -391,6 +399,37 @@ func numberEnd(b []byte, i int) (end int, ok bool) {
 		return digitsEnd(b, i)
 	}
 	return i, true
+}
+
+// shortNumber reads a number without an exponent and with at most 19 digits. Of
+// everything else it says no.
+func shortNumber(b []byte, i int) (n number, end int, ok bool) {
+	if b[i] == '-' {
+		n.neg = true
+		i++
+	}
+	start := i
+	for d := b[i] - '0'; d < 10; d = b[i] - '0' {
+		n.mant = n.mant*10 + uint64(d)
+		i++
+	}
+	digits := i - start
+	if digits == 0 || digits > 1 && b[start] == '0' {
+		return n, i, false
+	}
+	if b[i] == '.' {
+		i++
+		point := i
+		for d := b[i] - '0'; d < 10; d = b[i] - '0' {
+			n.mant = n.mant*10 + uint64(d)
+			i++
+		}
+		if n.exp = point - i; n.exp == 0 {
+			return n, i, false
+		}
+		digits -= n.exp
+	}
+	return n, i, digits <= 19 && b[i]|0x20 != 'e'
 }
 
 // digitsEnd returns the index after the digits at b[i]; ok says that there is

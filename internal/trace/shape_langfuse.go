@@ -56,7 +56,7 @@ func readLangfuse(b *bag, r *row) (bool, error) {
 	r.give(FieldConversationID, b.text("session_id", "sessionId"))
 	r.armOf(b.get("tags"))
 	failed := bytes.EqualFold(b.text("level"), []byte("ERROR"))
-	r.cells[FieldStatus] = cell{scalar, okText}
+	r.cells[FieldStatus] = cell{kind: scalar, text: okText}
 	if failed {
 		r.cells[FieldStatus].text = errorText
 	}

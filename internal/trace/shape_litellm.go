@@ -82,7 +82,7 @@ func litellmCost(b *bag, r *row) {
 func litellmStatus(b *bag, r *row, streamed bool) {
 	switch string(b.text("status")) {
 	case "success":
-		r.cells[FieldStatus] = cell{scalar, okText}
+		r.cells[FieldStatus] = cell{kind: scalar, text: okText}
 		if streamed {
 			r.flagged(FieldStreamAborted, false)
 		}

@@ -140,7 +140,7 @@ func (d *documentObjects) next(b *bag, r *row) error {
 		case r.raw[0] != '{':
 			return &badRow{"not a JSON object"}
 		case d.depth == 2 && d.key == spansKey:
-			b.put([]byte(spansKey), cell{composite, r.raw})
+			b.put([]byte(spansKey), cell{kind: composite, text: r.raw})
 		default:
 			b.object(r.raw)
 		}

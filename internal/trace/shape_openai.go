@@ -78,13 +78,13 @@ var chunkShape = &shape{
 func (a *answer) record(b *bag, r *row) {
 	if a.created > 0 {
 		r.start(moment{a.created * 1e9, a.created < maxTime/1e9})
-		b.put([]byte("created"), cell{scalar, strconv.AppendInt(nil, a.created, 10)})
+		b.put([]byte("created"), cell{kind: scalar, text: strconv.AppendInt(nil, a.created, 10)})
 	}
 	r.give(FieldModel, []byte(a.model))
 	if a.used {
 		r.give(FieldOutputTokens, strconv.AppendInt(nil, a.usage.Output, 10))
 	}
-	r.cells[FieldStatus] = cell{scalar, okText}
+	r.cells[FieldStatus] = cell{kind: scalar, text: okText}
 	if a.err != "" {
 		r.failure([]byte(a.err))
 	}

@@ -201,7 +201,7 @@ func callStatus(b *bag, r *row) {
 	case "2", "STATUS_CODE_ERROR":
 		failed = true
 	}
-	r.cells[FieldStatus] = cell{scalar, okText}
+	r.cells[FieldStatus] = cell{kind: scalar, text: okText}
 	if failed {
 		r.failure(b.text("error.type"))
 		if code := b.text("http.response.status_code", "http.status_code"); isFailure(code) {
@@ -283,7 +283,7 @@ func attributeCell(v []byte) cell {
 				out = c
 			}
 		case "arrayValue", "kvlistValue", "bytesValue":
-			out = cell{composite, v}
+			out = cell{kind: composite, text: v}
 		}
 	})
 	return out

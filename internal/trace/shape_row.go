@@ -14,13 +14,13 @@ func validObject(text []byte) bool {
 // stands for something.
 func (r *row) give(f Field, text []byte) {
 	if len(text) > 0 {
-		r.cells[f] = cell{scalar, text}
+		r.cells[f] = cell{kind: scalar, text: text}
 	}
 }
 
 // flagged fills a field that is true or false.
 func (r *row) flagged(f Field, v bool) {
-	r.cells[f] = cell{scalar, falseText}
+	r.cells[f] = cell{kind: scalar, text: falseText}
 	if v {
 		r.cells[f].text = trueText
 	}
@@ -133,7 +133,7 @@ var hungUpText, limitedText, errorText = []byte("499"), []byte("429"), []byte("e
 // failure fills in the status of a request that failed, by the class of its
 // error: an HTTP status, a class name, an error code.
 func (r *row) failure(class []byte) {
-	r.cells[FieldStatus] = cell{scalar, failureStatus(class)}
+	r.cells[FieldStatus] = cell{kind: scalar, text: failureStatus(class)}
 }
 
 // failureStatus is the status that the class of an error stands for. A class

@@ -28,7 +28,7 @@ func (s *score) judge(b *bag, r *row) {
 	if len(s.name) == 0 || !known {
 		return
 	}
-	c := cell{scalar, falseText}
+	c := cell{kind: scalar, text: falseText}
 	if v {
 		c.text = trueText
 	}

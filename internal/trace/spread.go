@@ -17,6 +17,9 @@ type spread []byte
 const (
 	// spreadBits splits each doubling into 64 buckets, each 0.8 to 1.6 % wide.
 	spreadBits = 6
+	// spreadError is how far the middle of a bucket lies from any value in it
+	// at most, as a share of that.
+	spreadError = 1.0 / (2 << spreadBits)
 	// Latencies up to a microsecond are one bucket, and those above 4.6 hours.
 	spreadLow, spreadHigh = 1.0 / 1024, 1 << 24
 )
@@ -61,29 +64,22 @@ func (s spread) above(bucket uint64) (n int64) {
 	return n
 }
 
-// plus returns s with more latencies, which are sorted.
-func (s spread) plus(sorted []float64) spread {
-	out := make(spread, 0, 512)
-	last, waiting, count := uint64(0), uint64(0), int64(0)
-	put := func(bucket uint64, n int64) { // ascending; one bucket may come several times
-		if bucket != waiting && count > 0 {
-			out = binary.AppendUvarint(binary.AppendUvarint(out, waiting-last), uint64(count))
-			last, count = waiting, 0
-		}
-		waiting, count = bucket, count+n
+// plus returns s with more latencies.
+func (s spread) plus(values []float64) spread {
+	counts := make([]int64, beyondBucket-lowestBucket+1)
+	s.each(func(b uint64, n int64) { counts[b-lowestBucket] = n })
+	for _, v := range values {
+		counts[spreadBucket(v)-lowestBucket]++
 	}
-	i := 0
-	upTo := func(bucket uint64) {
-		for ; i < len(sorted) && spreadBucket(sorted[i]) <= bucket; i++ {
-			put(spreadBucket(sorted[i]), 1)
+	out := make(spread, 0, len(s)+512)
+	last := uint64(0)
+	for i, n := range counts {
+		if n > 0 {
+			bucket := lowestBucket + uint64(i)
+			out = binary.AppendUvarint(binary.AppendUvarint(out, bucket-last), uint64(n))
+			last = bucket
 		}
 	}
-	s.each(func(bucket uint64, n int64) {
-		upTo(bucket)
-		put(bucket, n)
-	})
-	upTo(beyondBucket)
-	put(beyondBucket+1, 0)
 	return slices.Clone(out) // no larger than it must be: there may be many windows
 }
 

@@ -184,7 +184,7 @@ func TestCountSlowEqualsANaiveCount(t *testing.T) {
 			slices.Sort(lines)
 		}
 		opt := Options{
-			Distributions: true, MaxLatencies: rapid.SampledFrom([]int{0, 1, 5, 50}).Draw(t, "latencies"), maxValues: 10,
+			Distributions: true, maxLatencies: rapid.SampledFrom([]int{0, 1, 5, 50}).Draw(t, "latencies"), maxValues: 10,
 			Span: rapid.SampledFrom([]time.Duration{time.Minute, 10 * time.Minute, 7 * time.Second}).Draw(t, "span"), MergeArms: rapid.Bool().Draw(t, "merge"),
 		}
 		text := recordHead + strings.Join(lines, "")

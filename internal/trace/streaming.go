@@ -189,12 +189,9 @@ func (c *counter) timeFirst(tl *tally, ms float64) (late bool) {
 	if c.opt.whole && c.opt.Distributions {
 		c.pool.add(c.pool.of(&c.ttft, tl.arm), ms)
 	}
-	if !s.ttft.hold(ms) {
-		c.lateFirst++
-		return true
-	}
+	late = s.ttft.hold(&c.values, ms)
 	c.hold(tl)
-	return false
+	return late
 }
 
 // fill writes what was counted of streams and statuses into a window.
@@ -204,12 +201,12 @@ func (c *counter) fill(w *release.Window, tl *tally) {
 	if s == nil {
 		return
 	}
-	switch s.ttft.state {
-	case sealed:
+	if s.ttft.state != never99 {
 		w.TTFTP99MS, w.TTFTOf = s.ttft.p99, s.ttftOf
 		w.Known |= release.HasTTFT
-	case lost99:
-		c.unrankedFirst++
+		if s.ttft.state == rough99 {
+			c.roughFirst++
+		}
 	}
 	if s.ttftOf > 0 && c.opt.TTFTLimitMS > 0 {
 		w.TTFTSlow, w.TTFTOf = s.ttftSlow, s.ttftOf

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -184,7 +185,7 @@ func TestFiguresOfStreamsDoNotDependOnTheOrder(t *testing.T) {
 			t.Fatal(err, cmp.Diff(want.Windows, got.Windows))
 		}
 		slices.Sort(lines)
-		opt.MaxLatencies = 180
+		opt.maxLatencies = 180
 		if got, err := read(strings.Join(lines, "\n"), opt); err != nil || got.Late == 0 && !cmp.Equal(want.Windows, got.Windows) {
 			t.Fatal(err, cmp.Diff(want.Windows, got.Windows))
 		}
@@ -204,23 +205,23 @@ func TestTheTTFTPercentileIsTheNearestRank(t *testing.T) {
 	}
 }
 
-// With no room for all of them there is no percentile, and that is said; how
-// many were slow is counted all the same.
-func TestATTFTThatComesTooLateLeavesNoPercentile(t *testing.T) {
+// With no room for all of them the percentile is approximate, and that is said;
+// how many were slow is counted all the same.
+func TestATTFTThatComesTooLateLeavesAnApproximatePercentile(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("ts,user_id,ttft_ms\n")
 	for i := range 100 {
 		fmt.Fprintf(&b, "2026-05-04T00:%02d:00Z,u%d,%d\n", i/2, i, i+1)
 	}
 	b.WriteString("2026-05-04T00:00:30Z,u,5000\n")
-	d := mustRead(t, b.String(), Options{MaxLatencies: 10, TTFTLimitMS: 3000})
-	if got := streamFigures(t, d.Windows[0]); got != "ttft_of 3 ttft_slow 1" {
-		t.Errorf("%s", got)
+	d := mustRead(t, b.String(), Options{maxLatencies: 10, TTFTLimitMS: 3000})
+	if w := d.Windows[0]; w.TTFTOf != 3 || w.TTFTSlow != 1 || math.Abs(w.TTFTP99MS-5000) > 40 {
+		t.Errorf("%+v", w)
 	}
 	if w := d.Windows[1]; w.TTFTP99MS != 4 || w.TTFTOf != 2 {
 		t.Errorf("%+v", w)
 	}
-	if !noted(d, "1 ttft_ms came after its window had been put aside") || !noted(d, "1 window has no ttft_p99_ms") || d.Late != 1 || noted(d, "latency") {
+	if !noted(d, "the ttft_p99_ms of 1 window is within 0.8 %") || d.Late != 1 || noted(d, "the p99_ms") {
 		t.Errorf("%d late, %q", d.Late, d.Notes)
 	}
 }
@@ -231,7 +232,7 @@ func TestNoAllocationARecordMoreForStreams(t *testing.T) {
 	}
 	of := func(rows int) float64 {
 		s := text(rows)
-		return testing.AllocsPerRun(5, func() { mustRead(t, s, Options{MaxLatencies: 4 * rows}) })
+		return testing.AllocsPerRun(5, func() { mustRead(t, s, Options{maxLatencies: 4 * rows}) })
 	}
 	if few, many := of(2000), of(20000); many > few+60 { // slices that grow
 		t.Errorf("%g allocations for 2,000 rows, %g for 20,000", few, many)

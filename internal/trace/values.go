@@ -1,0 +1,66 @@
+package trace
+
+const (
+	chunkLen  = 32  // values of one list that lie together
+	slabChunk = 256 // chunks that are allocated at once
+)
+
+// valueStore holds lists of values. What one list lets go another takes: the
+// store never holds more memory than it needed at some time, and nothing of it is
+// copied when a list grows.
+type valueStore struct {
+	slabs   [][]float64
+	before  []int32 // by chunk: the chunk before it in its list, or in the list of free ones; 0: none
+	free    int32   // the first free chunk
+	scratch []float64
+}
+
+// valueList is a list of values in a valueStore.
+type valueList struct {
+	last int32 // its last chunk, from 1
+	n    int
+}
+
+// push appends a value to a list.
+func (s *valueStore) push(l *valueList, v float64) {
+	at := l.n % chunkLen
+	if at == 0 {
+		c := s.chunk()
+		s.before[c-1] = l.last
+		l.last = c
+	}
+	s.values(l.last)[at] = v
+	l.n++
+}
+
+func (s *valueStore) values(chunk int32) []float64 {
+	i := int(chunk - 1)
+	from := i % slabChunk * chunkLen
+	return s.slabs[i/slabChunk][from : from+chunkLen : from+chunkLen]
+}
+
+// chunk finds a free chunk.
+func (s *valueStore) chunk() int32 {
+	if c := s.free; c != 0 {
+		s.free = s.before[c-1]
+		return c
+	}
+	if len(s.before)%slabChunk == 0 {
+		s.slabs = append(s.slabs, make([]float64, slabChunk*chunkLen))
+	}
+	s.before = append(s.before, 0)
+	return int32(len(s.before))
+}
+
+// take returns the values of a list, in any order and until the next call, and
+// empties it.
+func (s *valueStore) take(l *valueList) []float64 {
+	s.scratch = s.scratch[:0]
+	n := (l.n-1)%chunkLen + 1
+	for c := l.last; c != 0; n = chunkLen {
+		s.scratch = append(s.scratch, s.values(c)[:n]...)
+		c, s.before[c-1], s.free = s.before[c-1], s.free, c
+	}
+	*l = valueList{}
+	return s.scratch
+}
