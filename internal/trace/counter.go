@@ -24,6 +24,8 @@ type counter struct {
 	lastKey tallyKey
 
 	seed      maphash.Seed
+	likely    int        // digests of the tally before: the next has as many
+	spare     []uint64   // slots that were let go
 	values    valueStore // latencies and times to first token
 	latencies shelf
 	digests   shelf
@@ -40,9 +42,9 @@ type counter struct {
 	rough        int64 // windows whose p99 is that of the spread, to save memory
 	roughFirst   int64 // the same of times to first token
 	halfTimed    int64 // windows in which some records carry a latency and some do not
-	unflagged                [len(flagFields)]int64
-	zeros                    int64 // times of streams that are 0
-	shapeless                int64 // statuses that are objects or arrays
+	unflagged    [len(flagFields)]int64
+	zeros        int64 // times of streams that are 0
+	shapeless    int64 // statuses that are objects or arrays
 }
 
 type tallyKey struct {
@@ -173,6 +175,9 @@ func (c *counter) tally(t int64, arm int) *tally {
 		}
 		c.tallies[key] = tl
 	}
+	if c.last != nil {
+		c.likely = c.last.digests.n
+	}
 	c.last, c.lastKey = tl, key
 	c.latencies.touch(&tl.inSpeed)
 	c.digests.touch(&tl.inSeen)
@@ -213,6 +218,9 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 		c.unsure++
 		return false
 	}
+	if tl.digests.slots == nil {
+		c.beginDigests(&tl.digests)
+	}
 	if !tl.digests.add(rec.digest) {
 		if rec.named {
 			c.data.Duplicates++
@@ -224,9 +232,25 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 	c.digests.put(&tl.inSeen, tl)
 	for c.digests.full() {
 		old := c.digests.drop()
+		c.spare = old.digests.slots
 		old.digests, old.noDigest = digestSet{}, true
 	}
 	return false
+}
+
+// beginDigests gives a set the slots that the one before it came to need: those
+// of another that were let go, where they are as many.
+func (c *counter) beginDigests(d *digestSet) {
+	slots := 4
+	for 4*c.likely > 3*slots {
+		slots *= 2
+	}
+	if len(c.spare) == slots {
+		clear(c.spare)
+		d.slots, c.spare = c.spare, nil
+		return
+	}
+	d.grow(slots)
 }
 
 func (c *counter) flag(tl *tally, rec *record) {

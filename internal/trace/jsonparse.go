@@ -1,21 +1,15 @@
 package trace
 
-import (
-	"bytes"
-	"unicode/utf8"
-)
+import "bytes"
 
 // jsonParser reads blocks of JSON lines.
-type jsonParser struct {
-	rowTaker
-	scan jsonScanner
-}
+type jsonParser struct{ jsonScanner }
 
 // parse implements [blockParser].
 func (p *jsonParser) parse(rc *recipe, b *block, out *batch) {
 	if rc != p.rc && rc != nil {
 		p.use(rc)
-		p.scan.use(rc.keys)
+		p.useKeys(rc.keys)
 	}
 	quick := rc != nil && rc.quick
 	line := 0
@@ -38,27 +32,48 @@ func (p *jsonParser) line(b *block, i, line int, out *batch) (next int) {
 	if b.buf[i] != '{' {
 		return 0
 	}
-	p.begin()
-	end, strange, ok := p.scan.object(b.buf, i, &p.row)
-	if !ok || strange {
+	p.q.reset()
+	end, ok := p.object(b.buf, i)
+	if !ok {
 		return 0
 	}
 	next = skipBlanks(b.buf, end)
 	if b.buf[next] != '\n' || next-i >= maxLine {
 		return 0
 	}
-	p.row.raw = b.buf[i:end]
-	for _, c := range p.rc.keys.nested {
-		if v, found := findPath(p.row.raw, c.path); found {
-			p.row.cells[c.field] = jsonCell(v)
-		}
+	p.q.raw = b.buf[i:end]
+	if !p.nested() {
+		return 0
 	}
 	rec := p.take(out, line)
 	if rec == nil {
 		return 0
 	}
-	rec.foreign = p.scan.high && !utf8.Valid(p.row.raw)
+	rec.foreign = p.high && p.q.foreign()
 	return next + 1
+}
+
+// nested reads the fields that are further in. It reports false where the line
+// must be read with care.
+func (p *jsonParser) nested() bool {
+	for _, c := range p.rc.keys.nested {
+		v, found := findPath(p.q.raw, c.path)
+		if !found {
+			continue
+		}
+		switch c := c.field; jsonCell(v).kind {
+		case composite:
+			return false
+		case null:
+			p.q.meet(c)
+			p.q.null.add(c)
+		default:
+			if !p.put(c, jsonCell(v).text) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // leave puts the line at b.buf[i] into out to be read with care, and returns

@@ -190,18 +190,26 @@ func (n number) signed(w uint64) int64 {
 // negative reports whether n is below zero; -0 is not.
 func (n number) negative() bool { return n.neg && (n.mant != 0 || n.cut) }
 
+// exact returns the float64 nearest to n * 10^pow where that is one operation
+// away: a mantissa below 2^53 and a power of ten up to 10^15 are float64s
+// themselves, and their quotient is rounded once, hence right (Clinger, How to
+// Read Floating Point Numbers Accurately, PLDI 1990).
+func (n number) exact(pow int) (float64, bool) {
+	e := n.exp + pow
+	if n.cut || n.mant >= 1<<53 || e > 0 || e < -15 {
+		return 0, false
+	}
+	f := float64(n.mant) / float64(powersOf10[-e])
+	if n.neg && f != 0 {
+		f = -f
+	}
+	return f, true
+}
+
 // float returns the float64 nearest to the number written in s times 10^pow,
 // or false when it is out of range. s was accepted by parseNumber.
-//
-// A mantissa below 2^53 and a power of ten up to 10^15 are float64s themselves,
-// and one operation on two of them is rounded once, hence right (Clinger, How to
-// Read Floating Point Numbers Accurately, PLDI 1990).
 func (n number) float(s []byte, pow int) (float64, bool) {
-	if e := n.exp + pow; !n.cut && n.mant < 1<<53 && -15 <= e && e <= 0 {
-		f := float64(n.mant) / float64(powersOf10[-e])
-		if n.neg && f != 0 {
-			f = -f
-		}
+	if f, ok := n.exact(pow); ok {
 		return f, true
 	}
 	if pow != 0 {

@@ -57,10 +57,10 @@ type Options struct {
 	// some 20 MB beside it, and each window half a kilobyte.
 	MaxMemory int64
 
-	maxLatencies int // latencies and times to first token held at once, 8 bytes each
-	maxHashes    int // digests of rows held at once, up to 16 bytes each
-	whole     bool // all records are one window, with times or without; see [ReadWhole]
-	maxValues int  // different values of a figure kept for one arm
+	maxLatencies int  // latencies and times to first token held at once, 8 bytes each
+	maxHashes    int  // digests of rows held at once, up to 16 bytes each
+	whole        bool // all records are one window, with times or without; see [ReadWhole]
+	maxValues    int  // different values of a figure kept for one arm
 }
 
 const (

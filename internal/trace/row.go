@@ -37,10 +37,8 @@ func (r *row) reset() {
 
 // cell is a value as text. Strings are decoded, everything else is as written.
 type cell struct {
-	kind   cellKind
-	parsed bool // text is a number, and num what it says
-	text   []byte
-	num    number
+	kind cellKind
+	text []byte
 }
 
 type cellKind uint8
@@ -107,9 +105,6 @@ func (r *row) number(f Field) (number, figure, error) {
 	case composite:
 		return number{}, notNumber, badField(f, "is an object or an array, not a number")
 	}
-	if c.parsed {
-		return c.num, finite, nil
-	}
 	n, fig := parseNumber(c.text)
 	if fig == notNumber {
 		return n, fig, badField(f, "%s is not a number", quote(c.text))
@@ -143,21 +138,28 @@ func (r *row) flag(f Field) (value, known bool, err error) {
 	case composite:
 		return false, false, badField(f, "is an object or an array, neither true nor false")
 	}
-	switch string(c.text) {
-	case "true":
-		return true, true, nil
-	case "false":
-		return false, true, nil
-	}
-	switch {
-	case foldedIn(c.text, trueWords):
-		return true, true, nil
-	case foldedIn(c.text, falseWords):
-		return false, true, nil
-	case isMissing(c.text):
-		return false, false, nil
+	if value, known, ok := flagOf(c.text); ok {
+		return value, known, nil
 	}
 	return false, false, badField(f, "%s is neither true nor false", quote(c.text))
+}
+
+// flagOf reads a text that must be true, false or nothing; known is false for
+// nothing.
+func flagOf(text []byte) (value, known, ok bool) {
+	switch string(text) {
+	case "true":
+		return true, true, true
+	case "false":
+		return false, true, true
+	}
+	switch {
+	case foldedIn(text, trueWords):
+		return true, true, true
+	case foldedIn(text, falseWords):
+		return false, true, true
+	}
+	return false, false, isMissing(text)
 }
 
 var (

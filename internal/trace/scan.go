@@ -9,7 +9,7 @@ import (
 	"github.com/canaryctl/canaryctl/internal/jsonscan"
 )
 
-// jsonScanner takes the cells of a recipe out of objects of JSON lines. It
+// jsonScanner reads the fields of a recipe out of objects of JSON lines. It
 // checks the whole object, so it accepts a line if and only if encoding/json
 // does and the line is one object, but for one that is nested deeper than
 // maxDepth, which it leaves to encoding/json. It needs a newline after the line
@@ -19,6 +19,7 @@ import (
 // guess, and the next line's text compared with it in whole words. Only where
 // it differs a key is read and looked up.
 type jsonScanner struct {
+	rowTaker
 	keys  *keyBook
 	slots map[string]*keySlot // by prefix
 	start keySlot             // before the first member
@@ -38,19 +39,26 @@ type keySlot struct {
 	words, masks [4]uint64 // the prefix, if it is not longer
 	long         []byte    // else the prefix
 	n            int       // its length
-	field        int16     // that is read from it; noField for none, manyFields for several
-	strange      bool      // a key that nobody met before
+	use          keyUse
+	strange      bool  // a key that nobody met before
+	field        Field // that is read from it
 	fields       []Field
 	next         [2]*keySlot // which keys came after it
 }
 
+// keyUse says what is done with the value of a key.
+type keyUse uint8
+
 const (
-	noField    = -1
-	manyFields = -2
+	skipped keyUse = iota
+	toFlag
+	toNumber
+	toText
+	toMany // fields of any kind
 )
 
-// use makes the scanner read by other keys.
-func (s *jsonScanner) use(keys *keyBook) {
+// useKeys makes the scanner read by other keys.
+func (s *jsonScanner) useKeys(keys *keyBook) {
 	s.keys, s.slots, s.start = keys, make(map[string]*keySlot), keySlot{}
 }
 
@@ -71,9 +79,9 @@ func (k *keySlot) at(b []byte, i int) bool {
 	return k.n <= 32 || i+k.n <= len(b) && bytes.Equal(b[i:i+k.n], k.long)
 }
 
-// object reads the object that starts at b[i] into r. It returns the index after
-// it. strange is set where it has a key that is not known.
-func (s *jsonScanner) object(b []byte, i int, r *row) (end int, strange, ok bool) {
+// object reads the object that starts at b[i] into s.q, and returns the index
+// after it. It reports false where the line must be read with care.
+func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 	s.high = false
 	i++
 	for last := &s.start; ; {
@@ -82,26 +90,56 @@ func (s *jsonScanner) object(b []byte, i int, r *row) (end int, strange, ok bool
 			if key = last.next[1]; key == nil || !key.at(b, i) {
 				j := skipBlanks(b, i)
 				if b[j] == '}' {
-					return j + 1, strange, true
+					return j + 1, true
 				}
-				if key = s.meet(b, i, last == &s.start); key == nil {
-					return i, false, false
+				if key = s.meet(b, i, last == &s.start); key == nil || key.strange {
+					return i, false
 				}
 				last.follow(key)
 			}
 		}
-		strange = strange || key.strange
 		i += key.n
-		if key.field == noField {
+		switch key.use {
+		case skipped:
 			i, ok = s.skip(b, i)
-		} else {
-			i, ok = s.read(b, i, r, key)
+		case toNumber:
+			i, ok = s.number(b, i, key.field)
+		case toFlag:
+			i, ok = s.flag(b, i, key.field)
+		default:
+			i, ok = s.read(b, i, key)
 		}
 		if !ok {
-			return i, false, false
+			return i, false
 		}
 		last = key
 	}
+}
+
+// number reads a value that should be a number.
+func (s *jsonScanner) number(b []byte, i int, f Field) (end int, ok bool) {
+	n, end, ok := shortNumber(b, i)
+	if !ok {
+		return s.text(b, i, f)
+	}
+	s.q.meet(f)
+	s.q.nums[f] = n
+	return end, n.mant < 1<<53
+}
+
+// flag reads a value that should be true or false.
+func (s *jsonScanner) flag(b []byte, i int, f Field) (end int, ok bool) {
+	x := load(b, i)
+	switch {
+	case x&0xffffffff == wordTrue:
+		s.q.meet(f)
+		s.q.flags.add(f)
+		return i + 4, true
+	case x&0xffffffffff == wordFalse:
+		s.q.meet(f)
+		return i + 5, true
+	}
+	return s.text(b, i, f)
 }
 
 // follow remembers that a key came after this one.
@@ -149,7 +187,7 @@ func (s *jsonScanner) meet(b []byte, i int, first bool) *keySlot {
 }
 
 func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
-	k := &keySlot{n: len(prefix), field: noField}
+	k := &keySlot{n: len(prefix)}
 	var padded [32]byte
 	for i := range copy(padded[:], prefix) {
 		k.masks[i/8] |= 0xff << (i % 8 * 8)
@@ -161,64 +199,62 @@ func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
 		k.long = bytes.Clone(prefix)
 	}
 	fields, known := s.keys.flat[string(name)]
+	k.strange = !known && !s.keys.full && !s.keys.others[string(name)]
 	switch len(fields) {
 	case 0:
+		return k
 	case 1:
-		k.field = int16(fields[0])
+		k.field, k.use = fields[0], toText
 	default:
-		k.field, k.fields = manyFields, fields
+		k.fields, k.use = fields, toMany
+		return k
 	}
-	k.strange = !known && !s.keys.full && !s.keys.others[string(name)]
+	switch classes[k.field] {
+	case numberClass:
+		k.use = toNumber
+	case flagClass:
+		k.use = toFlag
+	}
 	return k
 }
 
-// read reads the value at b[i] into the cells of a key's fields.
-func (s *jsonScanner) read(b []byte, i int, r *row, key *keySlot) (end int, ok bool) {
-	var c cell
+// read reads the value at b[i] into the fields of a key.
+func (s *jsonScanner) read(b []byte, i int, key *keySlot) (end int, ok bool) {
+	if key.use != toMany {
+		return s.text(b, i, key.field)
+	}
+	for _, f := range key.fields {
+		if end, ok = s.text(b, i, f); !ok {
+			return i, false
+		}
+	}
+	return end, true
+}
+
+// text reads a value of any kind into a field.
+func (s *jsonScanner) text(b []byte, i int, f Field) (end int, ok bool) {
 	switch b[i] {
+	case '{', '[':
+		return i, false
+	case 'n':
+		s.q.meet(f)
+		s.q.null.add(f)
+		return word(b, i, "null")
 	case '"':
 		end, escaped := s.stringEnd(b, i+1)
 		if end < 0 {
 			return i, false
 		}
 		text := b[i+1 : end-1]
-		if escaped || s.high { // of two forms of a name, or one that is damaged
-			text = jsonscan.Text(b[i:end])
-		}
-		c, i = scalarCell(trim(text)), end
-	case 'n':
-		if i, ok = word(b, i, "null"); !ok {
+		if escaped && classes[f] != idClass || s.high && !utf8.Valid(text) {
 			return i, false
 		}
-		c.kind = null
-	case '{', '[', 't', 'f':
-		if end, ok = s.skip(b, i); !ok {
-			return i, false
-		}
-		c = cell{kind: scalar, text: b[i:end]}
-		if b[i] == '{' || b[i] == '[' {
-			c.kind = composite
-		}
-		i = end
-	default:
-		if c.num, end, c.parsed = shortNumber(b, i); !c.parsed {
-			if end, ok = numberEnd(b, i); !ok {
-				return i, false
-			}
-		}
-		c.kind, c.text = scalar, b[i:end]
-		i = end
+		return end, s.put(f, trim(text))
 	}
-	if key.field != manyFields {
-		r.twice = r.twice || r.cells[key.field].kind != absent
-		r.cells[key.field] = c
-		return i, true
+	if end, ok = s.skip(b, i); !ok {
+		return i, false
 	}
-	for _, f := range key.fields {
-		r.twice = r.twice || r.cells[f].kind != absent
-		r.cells[f] = c
-	}
-	return i, true
+	return end, s.put(f, b[i:end])
 }
 
 // trim takes blanks off both ends, as [bytes.TrimSpace] does.
@@ -325,7 +361,12 @@ func (s *jsonScanner) innerKey(b []byte, i int) (end int, ok bool) {
 
 const (
 	ones  = 0x0101010101010101
+	ones2 = 0x0001000100010001
+	ones4 = 0x0000000100000001
 	highs = 0x8080808080808080
+
+	wordTrue  = 't' | 'r'<<8 | 'u'<<16 | 'e'<<24
+	wordFalse = 'f' | 'a'<<8 | 'l'<<16 | 's'<<24 | 'e'<<32
 )
 
 // stringEnd checks the string whose first byte after the quote is b[i], eight
@@ -401,45 +442,52 @@ func numberEnd(b []byte, i int) (end int, ok bool) {
 	return i, true
 }
 
-// shortNumber reads a number without an exponent and with at most 19 digits. Of
-// everything else it says no.
+// shortNumber reads a number without an exponent, with at most eight digits
+// before and after the point. Of everything else it says no.
 func shortNumber(b []byte, i int) (n number, end int, ok bool) {
 	if b[i] == '-' {
 		n.neg = true
 		i++
 	}
-	start := i
-	for d := b[i] - '0'; d < 10; d = b[i] - '0' {
-		n.mant = n.mant*10 + uint64(d)
-		i++
-	}
-	digits := i - start
-	if digits == 0 || digits > 1 && b[start] == '0' {
+	before, count := digits8(load(b, i))
+	if count == 0 || count > 1 && b[i] == '0' {
 		return n, i, false
 	}
+	i += count
+	n.mant = before
 	if b[i] == '.' {
-		i++
-		point := i
-		for d := b[i] - '0'; d < 10; d = b[i] - '0' {
-			n.mant = n.mant*10 + uint64(d)
-			i++
-		}
-		if n.exp = point - i; n.exp == 0 {
+		after, count := digits8(load(b, i+1))
+		if count == 0 {
 			return n, i, false
 		}
-		digits -= n.exp
+		i += 1 + count
+		n.mant, n.exp = before*powersOf10[count]+after, -count
 	}
-	return n, i, digits <= 19 && b[i]|0x20 != 'e'
+	return n, i, b[i]-'0' > 9 && b[i]|0x20 != 'e'
+}
+
+// digits8 reads the digits at the start of eight bytes, and how many there are.
+func digits8(x uint64) (value uint64, count int) {
+	x ^= ones * '0'
+	// As in stringEnd, the lowest of the bits is right.
+	count = bits.TrailingZeros64((x+ones*(0x80-10)|x)&highs) / 8
+	x <<= 64 - 8*count // digits that are not there become leading zeros
+	x = x * (10<<8 + 1) >> 8 & (ones2 * 0xff)
+	x = x * (100<<16 + 1) >> 16 & (ones4 * 0xffff)
+	return x * (10000<<32 + 1) >> 32, count
 }
 
 // digitsEnd returns the index after the digits at b[i]; ok says that there is
 // one.
 func digitsEnd(b []byte, i int) (end int, ok bool) {
-	start := i
-	for b[i]-'0' < 10 {
-		i++
+	for start := i; ; {
+		x := load(b, i) ^ ones*'0'
+		if m := (x + ones*(0x80-10) | x) & highs; m != 0 {
+			i += bits.TrailingZeros64(m) / 8
+			return i, i > start
+		}
+		i += 8
 	}
-	return i, i > start
 }
 
 // skipBlanks skips what may stand between the parts of an object, except the

@@ -91,7 +91,7 @@ type digestSet struct {
 // add puts a digest into the set, and reports false if it was there.
 func (d *digestSet) add(v uint64) bool {
 	if (d.n+1)*4 > len(d.slots)*3 {
-		d.grow()
+		d.grow(max(4, 2*len(d.slots)))
 	}
 	i := d.find(v)
 	if d.slots[i] == v {
@@ -102,9 +102,10 @@ func (d *digestSet) add(v uint64) bool {
 	return true
 }
 
-func (d *digestSet) grow() {
+// grow gives the set so many slots, a power of two.
+func (d *digestSet) grow(slots int) {
 	old := d.slots
-	d.slots = make([]uint64, max(4, 2*len(old)))
+	d.slots = make([]uint64, slots)
 	for _, v := range old {
 		if v != 0 {
 			d.slots[d.find(v)] = v

@@ -1,0 +1,327 @@
+package trace
+
+import (
+	"bytes"
+	"math"
+	"unicode/utf8"
+)
+
+// quickRow is what a row says as far as it says it in a usual way: numbers,
+// flags and times are read where they stand, and what cannot be read at once
+// makes the whole row odd.
+type quickRow struct {
+	has       fieldSet // fields that stand in the row
+	null      fieldSet // of those, the ones without a value
+	flags     fieldSet // flags that are true
+	nonFinite fieldSet // numbers that are NaN or infinite
+	twice     bool     // a field stood in the row more than once
+	t         int64
+	nums      [numRead]number
+	names     [numRead][]byte
+	raw       []byte // the row as it stands in the file
+}
+
+// reset empties the row. What stands in nums and names means nothing without a
+// bit in has.
+func (q *quickRow) reset() {
+	q.has, q.null, q.flags, q.nonFinite, q.twice = 0, 0, 0, 0, false
+}
+
+// present reports whether a field has a value.
+func (q *quickRow) present(f Field) bool { return (q.has &^ q.null).has(f) }
+
+// meet notes that a field stands in the row: the last one counts.
+func (q *quickRow) meet(f Field) {
+	if bit := fieldSet(1) << f; q.has&bit == 0 {
+		q.has |= bit
+	} else {
+		q.twice = true
+		q.null, q.flags, q.nonFinite = q.null&^bit, q.flags&^bit, q.nonFinite&^bit
+	}
+}
+
+// class is how the cells of a field are read.
+type class uint8
+
+const (
+	instantClass class = iota
+	numberClass
+	flagClass
+	nameClass // text that is looked at
+	idClass   // text of which it only matters whether there is one
+)
+
+// classes are those of all fields.
+var classes = func() (out [numRead]class) {
+	for f := range numRead {
+		switch fieldTable[f].value {
+		case instantValue:
+			out[f] = instantClass
+		case textValue:
+			out[f] = nameClass
+		case flagValue:
+			out[f] = flagClass
+		default:
+			out[f] = numberClass
+		}
+	}
+	out[FieldUserID], out[FieldConversationID] = idClass, idClass
+	return out
+}()
+
+// put takes a cell's text, which is not decoded any more and has no blanks
+// around it. It reports false for one that must be read with care.
+func (w *rowTaker) put(f Field, text []byte) bool {
+	q := &w.q
+	q.meet(f)
+	if len(text) == 0 {
+		q.null.add(f)
+		return true
+	}
+	switch classes[f] {
+	case numberClass:
+		return q.putNumber(f, text)
+	case flagClass:
+		return q.putFlag(f, text)
+	case nameClass:
+		q.names[f] = text
+	case instantClass:
+		return w.putInstant(text)
+	}
+	return true
+}
+
+func (q *quickRow) putNumber(f Field, text []byte) bool {
+	n, fig := parseNumber(text)
+	switch fig {
+	case finite:
+		q.nums[f] = n
+		return n.mant < 1<<53 && !n.cut // else the figure is read off its text
+	case missing:
+		q.null.add(f)
+		return true
+	case nonFinite:
+		q.nonFinite.add(f)
+		return true
+	}
+	return false
+}
+
+func (q *quickRow) putFlag(f Field, text []byte) bool {
+	value, known, ok := flagOf(text)
+	switch {
+	case value:
+		q.flags.add(f)
+	case ok && !known:
+		q.null.add(f)
+	}
+	return ok
+}
+
+func (w *rowTaker) putInstant(text []byte) bool {
+	t, err := w.clock.instant(text)
+	if err != nil || w.clock.unit != w.rc.clock.unit || w.clock.guessed != w.rc.clock.guessed {
+		w.clock = w.rc.clock
+		return false
+	}
+	w.q.t = t
+	return true
+}
+
+// rowTaker makes records of rows that were read quickly.
+type rowTaker struct {
+	rc    *recipe
+	clock clock
+	q     quickRow
+}
+
+// use makes the taker go by another recipe.
+func (w *rowTaker) use(rc *recipe) { w.rc, w.clock = rc, rc.clock }
+
+// take puts the row into out as a record. It returns nil where the row must be
+// read with care.
+func (w *rowTaker) take(out *batch, line int) *record {
+	n := len(out.records)
+	out.records = append(out.records, record{line: int32(line)})
+	if rec := &out.records[n]; w.fill(rec, out) {
+		return rec
+	}
+	out.records = out.records[:n]
+	return nil
+}
+
+// fill is [record.read] for a quick row, with all else that belongs to a
+// record. It reports false where the row must be read with care.
+func (w *rowTaker) fill(rec *record, out *batch) (ok bool) {
+	q, rc := &w.q, w.rc
+	switch p := rc.plan; {
+	case !p.timeless && q.present(p.time):
+		rec.t = q.t
+	case rc.opt.whole:
+		rec.t = noTime
+	default:
+		return false
+	}
+	rec.solvedSeen = q.has.has(FieldSolved)
+	rec.judged, rec.solved = q.present(FieldSolved), q.flags.has(FieldSolved)
+	for i, f := range flagFields {
+		rec.flagged[i], rec.flags[i] = q.present(f), q.flags.has(f)
+	}
+	if !rec.fillCost(q, rc) || !rec.fillLatency(q, rc) || q.has&streamFields != 0 && !w.fillStream(rec, out) {
+		return false
+	}
+	if rec.label, ok = w.label(out); !ok {
+		return false
+	}
+	rec.twice = q.twice
+	if rc.digested {
+		rec.digest = digestOf(rc.seed, q.raw)
+		rec.named = q.present(FieldUserID) || q.present(FieldConversationID)
+	}
+	out.zone = out.zone || w.clock.zone
+	if rc.missing {
+		out.seen |= q.has
+	}
+	return true
+}
+
+// finite reports whether a field holds a number, and counts one that is none.
+func (rec *record) finite(q *quickRow, f Field) bool {
+	if q.nonFinite.has(f) {
+		rec.nonFinite++
+		return false
+	}
+	return q.present(f)
+}
+
+func (rec *record) fillCost(q *quickRow, rc *recipe) bool {
+	if !rec.finite(q, FieldCostUSD) {
+		return true
+	}
+	var err error
+	rec.cost, err = nanoDollars(q.nums[FieldCostUSD], rc.plan.unit[FieldCostUSD], nil)
+	rec.priced = true
+	return err == nil
+}
+
+func (rec *record) fillLatency(q *quickRow, rc *recipe) (ok bool) {
+	if !rec.finite(q, FieldLatency) {
+		return true
+	}
+	rec.latency, ok = q.measure(FieldLatency, rc)
+	rec.timed = true
+	return ok
+}
+
+// measure is a number in the field's unit. It reports false for one that must be
+// read off its text.
+func (q *quickRow) measure(f Field, rc *recipe) (float64, bool) {
+	n := q.nums[f]
+	if n.negative() {
+		return 0, false
+	}
+	return n.exact(millis(rc.plan.unit[f]))
+}
+
+// streamFields are the fields of streams, and the status.
+const streamFields fieldSet = 1<<FieldStatus | 1<<FieldTTFT | 1<<FieldITL | 1<<FieldStreamAborted | 1<<FieldOutputTokens
+
+// fillStream is [record.readStream] for a quick row.
+func (w *rowTaker) fillStream(rec *record, out *batch) (ok bool) {
+	q, rc := &w.q, w.rc
+	switch {
+	case q.present(FieldStatus):
+		var known bool
+		if rec.status, known = statusOutcome(q.names[FieldStatus]); !known {
+			if rec.unknown, ok = out.unknownOf(q.names[FieldStatus]); !ok {
+				return false
+			}
+		}
+	case q.has.has(FieldStatus) && rc.opt.NullStatusOK:
+		rec.status = statusOK
+	}
+	rec.hungUp = rec.status == statusGone
+	if rec.ttft, rec.ttftKnown, ok = rec.elapsedIn(q, FieldTTFT, rc); !ok {
+		return false
+	}
+	itl, known, ok := rec.elapsedIn(q, FieldITL, rc)
+	if !ok || itl > maxITL {
+		return false
+	}
+	if known {
+		rec.itl, rec.itlKnown = nanoseconds(itl), true
+	}
+	output := int64(0)
+	if rec.finite(q, FieldOutputTokens) {
+		if output, ok = q.nums[FieldOutputTokens].whole(); !ok || output < 0 || output > maxCount {
+			return false
+		}
+	}
+	rec.streamed = rec.ttftKnown || rec.itlKnown || rec.flagged[abortFlag]
+	rec.deriveITL(output)
+	return true
+}
+
+// elapsedIn is [record.elapsed] for a quick row.
+func (rec *record) elapsedIn(q *quickRow, f Field, rc *recipe) (v float64, known, ok bool) {
+	if !rec.finite(q, f) {
+		return 0, false, true
+	}
+	if v, ok = q.measure(f, rc); ok && v == 0 {
+		rec.zeros++
+	}
+	return v, v > 0, ok
+}
+
+// label returns which of out's labels the row has, and puts it there if it is a
+// new one.
+func (w *rowTaker) label(out *batch) (uint8, bool) {
+	q := &w.q
+	var l label
+	for i, f := range w.rc.labelled {
+		if q.present(f) {
+			l.names[i] = q.names[f]
+		}
+	}
+	if l.of = q.present(FieldScene); l.of {
+		l.scene = q.names[FieldScene]
+	}
+	for i := len(out.labels) - 1; i >= 0; i-- {
+		if out.labels[i].same(&l) {
+			return uint8(i), true
+		}
+	}
+	if len(out.labels) > math.MaxUint8 {
+		return 0, false
+	}
+	out.labels = append(out.labels, l)
+	return uint8(len(out.labels) - 1), true
+}
+
+// same reports whether two labels say the same.
+func (l *label) same(o *label) bool {
+	for i := range l.names {
+		if !bytes.Equal(l.names[i], o.names[i]) {
+			return false
+		}
+	}
+	return l.of == o.of && bytes.Equal(l.scene, o.scene)
+}
+
+// unknownOf returns which of the batch's unknown statuses one is, from 1, and
+// puts it there if it is a new one.
+func (b *batch) unknownOf(status []byte) (uint8, bool) {
+	for i, s := range b.unknown {
+		if bytes.Equal(s, status) {
+			return uint8(i + 1), true
+		}
+	}
+	if len(b.unknown) == math.MaxUint8 {
+		return 0, false
+	}
+	b.unknown = append(b.unknown, status)
+	return uint8(len(b.unknown)), true
+}
+
+// foreign reports whether the row has bytes that are not UTF-8.
+func (q *quickRow) foreign() bool { return !utf8.Valid(q.raw) }
