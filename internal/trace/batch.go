@@ -1,5 +1,7 @@
 package trace
 
+import "errors"
+
 // batch is a run of rows of one file, in the order of the file, that were read
 // and not counted yet. It is filled by one goroutine and counted by another.
 type batch struct {
@@ -133,14 +135,21 @@ func (f *feed) settleOdd(run *fileRun, o *oddRow) error {
 	if o.row == nil {
 		err = run.careful.nextIn(r, o)
 	}
+	if err == errHeader {
+		return nil
+	}
 	if err := f.settle(run, r, err); err != nil {
 		return fatal(run.src, r.line, err)
 	}
 	return nil
 }
 
+// errHeader says that a row was the file's header.
+var errHeader = errors.New("a header")
+
 // carefulReader reads single rows that were cut out of their file.
 type carefulReader interface {
-	// nextIn fills r with the row in o. Errors are those of a [rowReader].
+	// nextIn fills r with the row in o. Errors are those of a [rowReader], and
+	// errHeader.
 	nextIn(r *row, o *oddRow) error
 }

@@ -66,7 +66,9 @@ type fileBlocks struct {
 	start    int64 // where the text starts
 	size     int   // of a block
 	progress func(int64)
+	counted  int64 // bytes that progress was told of before
 	taken    atomic.Int64
+	rows     *rowChain // where rows may go over lines; else nil
 }
 
 func (s *fileBlocks) next(b *block) bool {
@@ -81,9 +83,7 @@ func (s *fileBlocks) next(b *block) bool {
 	}
 	b.room(before + s.size + blockTail)
 	n, err := s.file.ReadAt(b.buf[:before+s.size+blockTail], at)
-	if s.progress != nil {
-		s.progress(int64(max(min(n-before, s.size), 0)))
-	}
+	s.tell(seq, int64(min(n-before, s.size)))
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.err = err
 		return true
@@ -91,15 +91,55 @@ func (s *fileBlocks) next(b *block) bool {
 	if n <= before {
 		return false
 	}
-	s.cut(b, at, n, before, err != nil)
+	r := reach{at: at, n: n, nominal: min(before+s.size, n), eof: err != nil}
+	if s.rows != nil {
+		s.rows.cut(s, b, &r)
+	} else {
+		s.cut(b, &r, before > 0)
+	}
+	b.close()
 	return true
 }
 
-// cut finds the lines that start in the block, of which n bytes were read from
-// at on.
-func (s *fileBlocks) cut(b *block, at int64, n, before int, eof bool) {
-	last := min(before+s.size-1, n) // the last line ends with the first newline from here on
-	if before > 0 {
+// tell says how far reading is. The first bytes were counted when the format was
+// looked for.
+func (s *fileBlocks) tell(seq, n int64) {
+	if seq == 0 {
+		n -= s.counted
+	}
+	if s.progress != nil && n > 0 {
+		s.progress(n)
+	}
+}
+
+// reach is how much of a file a block's buffer holds.
+type reach struct {
+	at      int64 // where in the file the buffer starts
+	n       int   // bytes in it
+	nominal int   // where in it the block's own part ends
+	eof     bool  // the file ends with them
+}
+
+// extend reads on behind what is there, as much again.
+func (s *fileBlocks) extend(b *block, r *reach) bool {
+	b.room(2 * r.n)
+	more, err := s.file.ReadAt(b.buf[r.n:2*r.n], r.at+int64(r.n))
+	if err != nil && !errors.Is(err, io.EOF) {
+		b.err = err
+		return false
+	}
+	r.n, r.eof = r.n+more, err != nil
+	return true
+}
+
+// cut finds the lines that start in the block's own part. before says that the
+// buffer starts with the byte before it.
+func (s *fileBlocks) cut(b *block, r *reach, before bool) {
+	last := r.nominal
+	if !r.eof || last < r.n {
+		last-- // the last line ends with the first newline from here on
+	}
+	if before {
 		i := bytes.IndexByte(b.buf[:last], '\n')
 		if i < 0 {
 			return // a long line goes on
@@ -107,28 +147,23 @@ func (s *fileBlocks) cut(b *block, at int64, n, before int, eof bool) {
 		b.from = i + 1
 	}
 	for from := last; ; {
-		if i := bytes.IndexByte(b.buf[from:n], '\n'); i >= 0 {
+		if i := bytes.IndexByte(b.buf[from:r.n], '\n'); i >= 0 {
 			b.to = from + i + 1
-			break
+			return
 		}
-		b.to, from = n, n
-		if eof {
-			b.cut = b.to > b.from && b.buf[n-1] != '\n'
-			break
+		b.to, from = r.n, r.n
+		if r.eof {
+			b.cut = b.to > b.from && b.buf[r.n-1] != '\n'
+			return
 		}
-		if start := b.from + bytes.LastIndexByte(b.buf[b.from:n], '\n') + 1; n-start > maxLine {
+		if start := b.from + bytes.LastIndexByte(b.buf[b.from:r.n], '\n') + 1; r.n-start > maxLine {
 			b.long = true
-			break
+			return
 		}
-		b.room(2 * n)
-		more, err := s.file.ReadAt(b.buf[n:2*n], at+int64(n))
-		if err != nil && !errors.Is(err, io.EOF) {
-			b.err = err
-			break
+		if !s.extend(b, r) {
+			return
 		}
-		n, eof = n+more, err != nil
 	}
-	b.close()
 }
 
 // streamBlocks reads the blocks of what can only be read on: compressed files
@@ -138,14 +173,15 @@ type streamBlocks struct {
 	r           io.Reader
 	size        int
 	ready, free chan *block
-	carry       []byte // the start of a line, of which the rest is to come
-	skip        bool   // a line that is too long goes on
+	carry       []byte                // the start of a line, of which the rest is to come
+	skip        bool                  // a line that is too long goes on
+	whole       func(text []byte) int // how much of a text is whole rows
 }
 
 // newStreamBlocks starts to read. It stops at the end of r or of ctx.
-func newStreamBlocks(ctx context.Context, r io.Reader, size int) *streamBlocks {
+func newStreamBlocks(ctx context.Context, r io.Reader, size int, whole func([]byte) int) *streamBlocks {
 	const ahead = 4
-	s := &streamBlocks{ctx: ctx, r: r, size: size, ready: make(chan *block, ahead), free: make(chan *block, ahead)}
+	s := &streamBlocks{ctx: ctx, r: r, size: size, whole: whole, ready: make(chan *block, ahead), free: make(chan *block, ahead)}
 	for range ahead {
 		s.free <- &block{}
 	}
@@ -208,7 +244,7 @@ func (s *streamBlocks) fill(b *block) (more bool) {
 			}
 			return false
 		}
-		if end := bytes.LastIndexByte(b.buf[:n], '\n') + 1; end > 0 {
+		if end := s.whole(b.buf[:n]); end > 0 {
 			b.to = end
 			s.carry = append(s.carry[:0], b.buf[end:n]...)
 			return true
@@ -233,6 +269,9 @@ func (s *streamBlocks) skipped(buf []byte, n int) int {
 	s.skip = false
 	return copy(buf, buf[i+1:n])
 }
+
+// wholeLines is how much of a text is whole lines.
+func wholeLines(text []byte) int { return bytes.LastIndexByte(text, '\n') + 1 }
 
 // readFull fills p. Its error is that of the reader, io.EOF included.
 func readFull(r io.Reader, p []byte) (n int, err error) {

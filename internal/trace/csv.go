@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,8 @@ import (
 // csvReader reads comma-separated values with a header (RFC 4180; quoted cells
 // may hold newlines).
 type csvReader struct {
-	lines  *lineReader
+	lines  *lineReader // over the file, or over single rows that were cut out of it
+	over   bytes.Reader
 	bind   func(names []string) (*plan, error)
 	plan   *plan
 	header []string
@@ -48,6 +50,36 @@ func (c *csvReader) next(r *row) error {
 			return err
 		}
 	}
+	return c.nextRow(r)
+}
+
+// nextIn implements [carefulReader].
+func (c *csvReader) nextIn(r *row, o *oddRow) error {
+	r.reset()
+	if o.long {
+		r.lines = max(int64(bytes.Count(o.text, []byte("\n"))), 1)
+		return errLineTooLong()
+	}
+	c.over.Reset(o.text)
+	if c.lines == nil {
+		c.lines = newLineReader(bufio.NewReaderSize(&c.over, bufferSize))
+	}
+	c.lines.r.Reset(&c.over)
+	c.lines.line = 0
+	if c.plan != nil {
+		line := r.line
+		err := c.nextRow(r)
+		r.line, r.raw = line, trimEnd(o.text)
+		return err
+	}
+	if err := c.readHeader(); err != nil {
+		return err
+	}
+	return errHeader
+}
+
+// nextRow reads a row after the header.
+func (c *csvReader) nextRow(r *row) error {
 	err := c.record(r)
 	if err != nil {
 		return err

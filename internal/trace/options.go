@@ -78,7 +78,7 @@ func (o Options) withDefaults() Options {
 	if o.MaxMemory <= 0 {
 		o.MaxMemory = defaultMaxMemory
 	}
-	share := int(o.MaxMemory / 8)
+	share := int(o.MaxMemory / 16)
 	defaults := func(v *int, n int) {
 		if *v <= 0 {
 			*v = max(n, 1)
@@ -86,10 +86,10 @@ func (o Options) withDefaults() Options {
 	}
 	defaults(&o.maxHashes, share/16)
 	if o.Distributions { // they take half
-		defaults(&o.maxLatencies, 2*share/8)
-		defaults(&o.maxValues, 4*share/(fullDistributions*weightedSize))
+		defaults(&o.maxLatencies, 4*share/8)
+		defaults(&o.maxValues, 8*share/(fullDistributions*weightedSize))
 	} else {
-		defaults(&o.maxLatencies, 6*share/8)
+		defaults(&o.maxLatencies, 12*share/8)
 		defaults(&o.maxValues, 1)
 	}
 	return o

@@ -72,7 +72,9 @@ func (p *pipeline) one(w *worker) bool {
 	if p.err != nil {
 		return false
 	}
-	p.err = p.feed.commit(p.run, &w.batch)
+	if err := p.feed.commit(p.run, &w.batch); err != nil {
+		p.err = fatal(p.run.src, 0, err)
+	}
 	p.next++
 	p.learn()
 	p.turn.Broadcast()

@@ -123,9 +123,13 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 		return f.takeSnapshot(src, path)
 	}
 	run.reader = f.readerOf(format, src, run)
-	if j, ok := run.reader.(*jsonlReader); ok {
-		err = f.drainLines(ctx, run, j, progress)
-	} else {
+	switch reader := run.reader.(type) {
+	case *jsonlReader:
+		err = f.drainLines(ctx, run, reader, progress)
+	case *csvReader:
+		reader.lines, run.careful = nil, reader
+		err = f.drainBlocks(run, src.blocks(ctx, true, progress), func() blockParser { return &csvParser{} })
+	default:
 		err = f.drain(src, run)
 	}
 	if err != nil {
@@ -137,15 +141,12 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 
 // drainLines reads a file of JSON lines.
 func (f *feed) drainLines(ctx context.Context, run *fileRun, j *jsonlReader, progress func(int64)) error {
-	run.careful = j
-	err := f.drainBlocks(run, run.src.blocks(ctx, progress), func() blockParser { return &jsonParser{} })
+	j.lines, run.careful = nil, j
+	err := f.drainBlocks(run, run.src.blocks(ctx, false, progress), func() blockParser { return &jsonParser{} })
 	if err == nil && j.noTime != nil {
-		err = j.noTime
+		return j.noTime
 	}
-	if err != nil {
-		return fatal(run.src, 0, err)
-	}
-	return nil
+	return err
 }
 
 // readerOf makes the reader of a format. Each asks for its plan once it has

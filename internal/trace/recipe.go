@@ -14,9 +14,11 @@ type recipe struct {
 	digested bool    // rows are told apart by their digests
 	labelled []Field // the fields that say of which arm a row is
 	clock    clock
-	keys     *keyBook
-	quick    bool // rows are records, and nothing else has to be done with them
-	missing  bool // no row had some mapped column yet
+	keys     *keyBook  // of JSON lines
+	cells    []csvCell // of CSV, by column
+	width    int       // columns of CSV
+	quick    bool      // rows are records, and nothing else has to be done with them
+	missing  bool      // no row had some mapped column yet
 }
 
 // recipeOf makes the recipe of a file with a plan.
@@ -31,8 +33,13 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 			rc.labelled = labelFields[:2] // a model is an arm only where --arm says so
 		}
 	}
-	if o, ok := run.reader.(*jsonlReader); ok {
-		rc.keys = o.book()
+	switch reader := run.reader.(type) {
+	case *jsonlReader:
+		rc.keys = reader.book()
+	case *csvReader:
+		plain := false
+		rc.cells, plain = reader.plainCells()
+		rc.quick, rc.width = rc.quick && plain, len(reader.header)
 	}
 	return rc
 }

@@ -88,12 +88,21 @@ func (s *source) seekable(r io.Reader) {
 	}
 }
 
-// blocks cuts what is left of the source into blocks.
-func (s *source) blocks(ctx context.Context, progress func(int64)) blockSource {
-	if s.file != nil && s.text == s.raw {
-		return &fileBlocks{ctx: ctx, file: s.file, start: s.start, size: blockSize, progress: progress}
+// blocks cuts what is left of the source into blocks, of whole lines or of whole
+// rows of CSV.
+func (s *source) blocks(ctx context.Context, csv bool, progress func(int64)) blockSource {
+	whole := wholeLines
+	if csv {
+		whole = wholeRows
 	}
-	return newStreamBlocks(ctx, s.text, blockSize)
+	if s.file == nil || s.text != s.raw {
+		return newStreamBlocks(ctx, s.text, blockSize, whole)
+	}
+	b := &fileBlocks{ctx: ctx, file: s.file, start: s.start, size: blockSize, progress: progress, counted: int64(s.text.Buffered())}
+	if csv {
+		b.rows = newRowChain(s.start)
+	}
+	return b
 }
 
 // bare takes the file's name out of an error that will be printed after it.

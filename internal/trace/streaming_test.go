@@ -234,7 +234,7 @@ func TestNoAllocationARecordMoreForStreams(t *testing.T) {
 		s := text(rows)
 		return testing.AllocsPerRun(5, func() { mustRead(t, s, Options{maxLatencies: 4 * rows}) })
 	}
-	if few, many := of(2000), of(20000); many > few+60 { // slices that grow
+	if few, many := of(2000), of(20000); many > few+180 { // a hundredth of an allocation a row: slices that grow
 		t.Errorf("%g allocations for 2,000 rows, %g for 20,000", few, many)
 	}
 }
