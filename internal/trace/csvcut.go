@@ -103,26 +103,21 @@ func wholeRows(text []byte) int {
 // maxLine with the line in which it becomes so. whole is false where the text
 // does not go so far.
 func rowEnd(text []byte, i int) (end int, whole bool) {
-	start := i
-	for {
-		if i < len(text) && text[i] == '"' {
-			if end = quotedEnd(text, i+1); end < 0 || end-start > maxLine {
-				return overlongEnd(text, start, end)
-			}
-			if i = end; i == len(text) || text[i] != ',' {
-				return lineEnd(text, i)
-			}
-			i++
-			continue
+	for start := i; ; i = end + 1 {
+		stop, ended := lineEnd(text, i)
+		q := bytes.IndexByte(text[i:stop], '"')
+		if q < 0 {
+			return stop, ended
 		}
-		n := bytes.IndexAny(text[i:], ",\n\"")
-		if n < 0 {
-			return len(text), false
+		if q += i; q > i && text[q-1] != ',' { // within a cell
+			return stop, ended
 		}
-		if i += n; text[i] != ',' {
-			return lineEnd(text, i)
+		if end = quotedEnd(text, q+1); end < 0 || end-start > maxLine {
+			return overlongEnd(text, start, end)
 		}
-		i++
+		if end == len(text) || text[end] != ',' {
+			return lineEnd(text, end)
+		}
 	}
 }
 

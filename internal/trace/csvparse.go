@@ -62,81 +62,106 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 	return end + 1, lines
 }
 
-// cells reads the cells of the row at b[i] into p.q. It returns the index of the
-// newline that ends the row, and how many there are.
+// csvScan is where a parser stands in a row.
+type csvScan struct {
+	wanted []csvCell // that are still to come
+	column int
+	from   int // where the cell starts
+}
+
+// cells reads the cells of the row at b[i] into p.q, eight bytes at a time. It
+// returns the index of the newline that ends the row, and how many lines it has.
 func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
-	wanted, n, lines := p.rc.cells, 0, 1
-	for start := i; ; n++ {
-		var text []byte
-		if b[i] == '"' {
-			if text, i, ok = p.quoted(b, i+1); !ok {
-				return i, 0, false
-			}
-			if lines += bytes.Count(text, []byte("\n")); b[i] == '\r' && b[i+1] == '\n' {
-				i++
-			}
-			if b[i] != ',' && b[i] != '\n' {
-				return i, 0, false
-			}
-		} else {
-			from := i
-			if i, ok = p.plainEnd(b, i); !ok {
-				return i, 0, false
-			}
-			text = b[from:i]
-		}
-		for len(wanted) > 0 && wanted[0].index == n {
-			if !p.put(wanted[0].field, trim(text)) || p.high && !utf8.Valid(text) {
-				return i, 0, false
-			}
-			wanted = wanted[1:]
-		}
-		if b[i] == '\n' {
-			return i, lines, n+1 == p.rc.width && (n > 0 || !blank(b[start:i]))
-		}
-		i++
-	}
-}
-
-// quoted returns the text of the quoted cell whose first byte is b[i], and the
-// index after its closing quote. It reports false for one with quotes in it.
-func (p *csvParser) quoted(b []byte, i int) (text []byte, end int, ok bool) {
-	n := bytes.IndexByte(b[i:], '"')
-	if n < 0 || b[i+n+1] == '"' {
-		return nil, i, false
-	}
-	text = b[i : i+n]
-	for _, c := range text {
-		if c == 0 || c == '\r' { // a NUL, or a newline of two bytes, which counts as one
-			return nil, i, false
-		}
-		p.high = p.high || c >= utf8.RuneSelf
-	}
-	return text, i + n + 1, true
-}
-
-// plainEnd returns the index of the comma or the newline after the cell at b[i],
-// eight bytes at a time. It reports false for a cell with quotes or NULs in it.
-func (p *csvParser) plainEnd(b []byte, i int) (end int, ok bool) {
+	at := csvScan{wanted: p.rc.cells, from: i}
+	lines = 1
 	for {
 		x := load(b, i)
 		comma, line, quote := x^ones*',', x^ones*'\n', x^ones*'"'
-		// As in stringEnd, the lowest of the bits is right.
-		m := ((comma-ones)&^comma | (line-ones)&^line | (quote-ones)&^quote | (x-ones)&^x | x) & highs
-		if m == 0 {
-			i += 8
-			continue
+		p.high = p.high || x&highs != 0
+		// Of each byte that is looked for the lowest is found; those above it may
+		// err, so the byte itself is looked at.
+		m := ((comma-ones)&^comma | (line-ones)&^line | (quote-ones)&^quote | (x-ones)&^x) & highs
+		next := i + 8
+		for ; m != 0; m &= m - 1 {
+			j := i + bits.TrailingZeros64(m)/8
+			switch b[j] {
+			case ',':
+				if !p.cell(&at, b[at.from:j]) {
+					return j, 0, false
+				}
+				at.from = j + 1
+				continue
+			case '\n':
+				if !p.cell(&at, b[at.from:j]) {
+					return j, 0, false
+				}
+				return j, lines, at.column == p.rc.width && (at.column > 1 || !blank(b[at.from:j]))
+			case '"':
+				if j != at.from {
+					return j, 0, false
+				}
+				newlines := 0
+				if next, newlines, ok = p.quoted(&at, b, j+1); !ok {
+					return j, 0, false
+				}
+				if lines += newlines; b[next] == '\n' {
+					return next, lines, at.column == p.rc.width
+				}
+				next++
+				at.from = next
+			case 0:
+				return j, 0, false
+			default:
+				continue
+			}
+			break
 		}
-		i += bits.TrailingZeros64(m) / 8
-		switch c := b[i]; {
-		case c == ',' || c == '\n':
-			return i, true
-		case c < utf8.RuneSelf:
-			return i, false
-		}
-		p.high = true
-		i++
+		i = next
 	}
+}
+
+// cell takes the text of a cell where it is wanted.
+func (p *csvParser) cell(at *csvScan, text []byte) bool {
+	n := at.column
+	at.column++
+	for len(at.wanted) > 0 && at.wanted[0].index == n {
+		if p.high && !utf8.Valid(text) || !p.put(at.wanted[0].field, trim(text)) {
+			return false
+		}
+		at.wanted = at.wanted[1:]
+	}
+	return true
+}
+
+// quoted reads the quoted cell whose first byte is b[i]. It returns the index of
+// the comma or newline after it, and how many newlines are in it.
+func (p *csvParser) quoted(at *csvScan, b []byte, i int) (end, newlines int, ok bool) {
+	end = quotedEnd(b, i)
+	if end < 0 {
+		return i, 0, false
+	}
+	text := b[i : end-1]
+	if bytes.IndexByte(text, 0) >= 0 {
+		return i, 0, false
+	}
+	newlines = bytes.Count(text, []byte("\n"))
+	p.high = p.high || !p.high && !ascii(text)
+	if len(at.wanted) > 0 && at.wanted[0].index == at.column && bytes.ContainsAny(text, "\"\r") {
+		return i, 0, false // it must be decoded
+	}
+	if b[end] == '\r' && b[end+1] == '\n' {
+		end++
+	}
+	return end, newlines, (b[end] == ',' || b[end] == '\n') && p.cell(at, text)
+}
+
+func ascii(text []byte) bool {
+	for _, c := range text {
+		if c >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
 }
 
 // plainCells are the columns in which fields stand, in their order, or false
