@@ -224,7 +224,7 @@ func (s *streamBlocks) run() {
 
 // fill reads one block. It returns false after the last.
 func (s *streamBlocks) fill(b *block) (more bool) {
-	b.room(s.size)
+	b.room(s.size + len(s.carry))
 	n := copy(b.buf, s.carry)
 	for {
 		if b.err = s.ctx.Err(); b.err != nil {

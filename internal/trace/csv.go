@@ -303,7 +303,7 @@ func (c *csvReader) quotedCell(text []byte) ([]byte, error) {
 				return nil, errOpenQuote
 			case err != nil:
 				return nil, err
-			case len(c.buf)+len(next) > maxLine:
+			case len(c.raw)+len(next)+2 > maxLine: // with the newlines
 				return nil, c.lines.tooLong
 			}
 			c.raw = append(append(c.raw, '\n'), next...)

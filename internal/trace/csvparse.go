@@ -47,7 +47,7 @@ func (p *csvParser) leave(b *block, i, end, line int, out *batch) {
 // row reads the row at b.buf[i] and returns where the next one starts and how
 // many lines it has, or 0 where it must be read with care.
 func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
-	p.q.reset()
+	p.begin()
 	p.high = false
 	end, lines, ok := p.cells(b.buf, i)
 	if !ok || end-i >= maxLine || end >= b.to && b.cut {

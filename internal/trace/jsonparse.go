@@ -32,7 +32,7 @@ func (p *jsonParser) line(b *block, i, line int, out *batch) (next int) {
 	if b.buf[i] != '{' {
 		return 0
 	}
-	p.q.reset()
+	p.begin()
 	end, ok := p.object(b.buf, i)
 	if !ok {
 		return 0

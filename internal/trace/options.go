@@ -59,6 +59,7 @@ type Options struct {
 
 	maxLatencies int  // latencies and times to first token held at once, 8 bytes each
 	maxHashes    int  // digests of rows held at once, up to 16 bytes each
+	byRow        bool // files are read a row at a time, as the reference for the fast readers
 	whole        bool // all records are one window, with times or without; see [ReadWhole]
 	maxValues    int  // different values of a figure kept for one arm
 }

@@ -138,6 +138,12 @@ type rowTaker struct {
 // use makes the taker go by another recipe.
 func (w *rowTaker) use(rc *recipe) { w.rc, w.clock = rc, rc.clock }
 
+// begin makes the taker ready for the next row.
+func (w *rowTaker) begin() {
+	w.q.reset()
+	w.clock.zone = false
+}
+
 // take puts the row into out as a record. It returns nil where the row must be
 // read with care.
 func (w *rowTaker) take(out *batch, line int) *record {

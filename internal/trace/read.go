@@ -123,20 +123,26 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 		return f.takeSnapshot(src, path)
 	}
 	run.reader = f.readerOf(format, src, run)
-	switch reader := run.reader.(type) {
-	case *jsonlReader:
-		err = f.drainLines(ctx, run, reader, progress)
-	case *csvReader:
-		reader.lines, run.careful = nil, reader
-		err = f.drainBlocks(run, src.blocks(ctx, true, progress), func() blockParser { return &csvParser{} })
-	default:
-		err = f.drain(src, run)
-	}
-	if err != nil {
+	if err = f.drainAny(ctx, run, progress); err != nil {
 		return err
 	}
 	f.noteFile(run)
 	return nil
+}
+
+// drainAny reads a file to its end in the fastest way that its format has.
+func (f *feed) drainAny(ctx context.Context, run *fileRun, progress func(int64)) error {
+	if f.opt.byRow {
+		return f.drain(run.src, run)
+	}
+	switch reader := run.reader.(type) {
+	case *jsonlReader:
+		return f.drainLines(ctx, run, reader, progress)
+	case *csvReader:
+		reader.lines, run.careful = nil, reader
+		return f.drainBlocks(run, run.src.blocks(ctx, true, progress), func() blockParser { return &csvParser{} })
+	}
+	return f.drain(run.src, run)
 }
 
 // drainLines reads a file of JSON lines.
