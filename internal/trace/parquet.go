@@ -2,7 +2,6 @@ package trace
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,10 +14,6 @@ import (
 )
 
 const (
-	parquetMagic = "PAR1"
-	// parquetTail is the length of what ends a file: how long its table of
-	// contents is, and the magic bytes once more.
-	parquetTail = 8
 	// parquetBuffer is the buffer of each column that is being read.
 	parquetBuffer = 64 << 10
 	// maxParquetWorkers bounds the memory. Rows are counted in the order of
@@ -64,7 +59,7 @@ func (f *feed) usePlan(run *fileRun, p *plan) {
 
 // openParquet reads a file's table of contents.
 func openParquet(name string, r io.ReaderAt, size int64) (file *parquet.File, err error) {
-	if err := checkTail(name, r, size); err != nil {
+	if err := checkFooter(name, r, size); err != nil {
 		return nil, err
 	}
 	err = caught(name, func() (err error) {
@@ -72,30 +67,6 @@ func openParquet(name string, r io.ReaderAt, size int64) (file *parquet.File, er
 		return err
 	})
 	return file, err
-}
-
-// checkTail tells a file that is whole from one that is cut off, which has no
-// table of contents.
-func checkTail(name string, r io.ReaderAt, size int64) error {
-	cut := &InputError{File: name, Msg: "cut off: a Parquet file ends with a table of its contents, and this one has none", Advice: "was it copied or written to its end?"}
-	var tail [parquetTail]byte
-	if size < int64(len(parquetMagic)+len(tail)) {
-		return cut
-	}
-	if _, err := r.ReadAt(tail[:], size-int64(len(tail))); err != nil && !errors.Is(err, io.EOF) {
-		return &InputError{File: name, Err: bare(err)}
-	}
-	switch string(tail[4:]) {
-	case parquetMagic:
-	case "PARE":
-		return encrypted(name)
-	default:
-		return cut
-	}
-	if int64(binary.LittleEndian.Uint32(tail[:4])) > size-int64(len(parquetMagic)+len(tail)) {
-		return &InputError{File: name, Msg: "damaged: its table of contents is longer than the file"}
-	}
-	return nil
 }
 
 func encrypted(name string) error {

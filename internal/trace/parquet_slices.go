@@ -35,60 +35,62 @@ func (p *parquetRead) prepare() error {
 	first := int64(0)
 	for i, g := range p.file.RowGroups() {
 		group, ok := g.(*parquet.FileRowGroup)
-		if !ok {
+		if !ok || group.NumRows() < 0 {
 			return fmt.Errorf("row group %d cannot be read", i)
 		}
-		if err := p.checkGroup(i, group); err != nil {
+		if err := p.ctx.Err(); err != nil {
 			return err
 		}
-		p.slices = append(p.slices, p.cut(i, group, first)...)
+		pages := make([]pageTable, len(p.columns))
+		for j := range p.columns {
+			if err := p.checkChunk(i, &p.columns[j], group.NumRows()); err != nil {
+				return err
+			}
+			var err error
+			if pages[j], err = p.pagesOf(&p.file.Metadata().RowGroups[i].Columns[p.columns[j].at].MetaData, group.NumRows()); err != nil {
+				return fmt.Errorf("column %s of row group %d: %w", printable(p.columns[j].name), i, err)
+			}
+		}
+		p.slices = append(p.slices, cutGroup(group, first, pages)...)
 		first += group.NumRows()
 	}
 	return p.settleUnit()
 }
 
-// checkGroup refuses a row group whose columns cannot be read.
-func (p *parquetRead) checkGroup(i int, group *parquet.FileRowGroup) error {
-	chunks := p.file.Metadata().RowGroups[i].Columns
-	for _, c := range p.columns {
-		chunk := &chunks[c.at]
-		switch {
-		case chunk.CryptoMetadata.Value != nil || len(chunk.EncryptedColumnMetadata) > 0:
-			return encrypted(p.run.name)
-		case chunk.FilePath != "":
-			return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is in another file, %s", printable(c.name), printable(chunk.FilePath)), Advice: "write it as one file"}
-		case chunk.MetaData.NumValues != group.NumRows():
-			return fmt.Errorf("column %s has %d values in row group %d of %d rows", printable(c.name), chunk.MetaData.NumValues, i, group.NumRows())
-		case chunk.MetaData.Codec != p.file.Metadata().RowGroups[0].Columns[c.at].MetaData.Codec:
-			return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is compressed in two ways", printable(c.name)), Advice: "write it once more, with one compression"}
-		}
+// checkChunk refuses a column of a row group that cannot be read.
+func (p *parquetRead) checkChunk(i int, c *parquetColumn, rows int64) error {
+	chunk := &p.file.Metadata().RowGroups[i].Columns[c.at]
+	switch {
+	case chunk.CryptoMetadata.Value != nil || len(chunk.EncryptedColumnMetadata) > 0:
+		return encrypted(p.run.name)
+	case chunk.FilePath != "":
+		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is in another file, %s", printable(c.name), printable(chunk.FilePath)), Advice: "write it as one file"}
+	case chunk.MetaData.Codec != p.file.Metadata().RowGroups[0].Columns[c.at].MetaData.Codec:
+		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is compressed in two ways", printable(c.name)), Advice: "write it once more, with one compression"}
+	case chunk.MetaData.NumValues != rows:
+		return fmt.Errorf("column %s has %d values in row group %d of %d rows", printable(c.name), chunk.MetaData.NumValues, i, rows)
 	}
 	return nil
 }
 
-// cut cuts a row group into slices, unless it is small or its pages do not say
-// where their rows are.
-func (p *parquetRead) cut(i int, group *parquet.FileRowGroup, first int64) []parquetSlice {
+// cutGroup cuts a row group into slices, unless it is small. No page is longer
+// than a slice, so that none is decoded more than twice.
+func cutGroup(group *parquet.FileRowGroup, first int64, pages []pageTable) (out []parquetSlice) {
 	rows := group.NumRows()
-	whole := []parquetSlice{{group: group, first: first, rows: rows}}
-	if rows <= int64(sliceRows) {
-		return whole
-	}
-	columns := make([]pageTable, len(p.columns))
 	step := int64(sliceRows)
-	for at, c := range p.columns {
-		table, ok := p.pagesOf(&p.file.Metadata().RowGroups[i].Columns[c.at].MetaData, rows)
-		if !ok {
-			return whole
+	for i := range pages {
+		step = max(step, pages[i].longest())
+		if pages[i].whole {
+			step = rows
 		}
-		columns[at] = table
-		step = max(step, table.longest())
 	}
-	var out []parquetSlice
+	if rows <= step {
+		return []parquetSlice{{group: group, first: first, rows: rows}}
+	}
 	for from := int64(0); from < rows; from += step {
-		s := parquetSlice{group: group, first: first + from, rows: min(step, rows-from), starts: make([]columnStart, len(columns))}
-		for i := range columns {
-			s.starts[i] = columns[i].start(from)
+		s := parquetSlice{group: group, first: first + from, rows: min(step, rows-from), starts: make([]columnStart, len(pages))}
+		for i := range pages {
+			s.starts[i] = pages[i].start(from)
 		}
 		out = append(out, s)
 	}
@@ -99,6 +101,7 @@ func (p *parquetRead) cut(i int, group *parquet.FileRowGroup, first int64) []par
 type pageTable struct {
 	offsets []int64
 	first   []int64 // their first rows, and how many rows there are
+	whole   bool    // it can be read from its start only
 }
 
 func (t *pageTable) longest() (rows int64) {
@@ -116,35 +119,48 @@ func (t *pageTable) start(row int64) columnStart {
 	return columnStart{cut: t.offsets[0], gap: t.offsets[i] - t.offsets[0], skip: row - t.first[i]}
 }
 
-// pagesOf reads the headers of a column's pages. It returns false where they
-// do not make up the rows.
-func (p *parquetRead) pagesOf(meta *pqformat.ColumnMetaData, rows int64) (t pageTable, ok bool) {
+// pagesOf reads the headers of a column's pages, and refuses those that promise
+// what cannot be.
+func (p *parquetRead) pagesOf(meta *pqformat.ColumnMetaData, rows int64) (t pageTable, err error) {
 	at := meta.DataPageOffset
 	if d := meta.DictionaryPageOffset; d != 0 {
-		if d > at {
-			return t, false
-		}
+		t.whole = d > at
 		at = d
 	}
 	end := at + meta.TotalCompressedSize
+	if at < 0 || meta.TotalCompressedSize < 0 || end < at || end > p.size {
+		return t, errors.New("it is said to be where the file is not")
+	}
 	t.first = append(t.first, 0)
-	for known := int64(0); at < end && known < rows; {
+	for known := int64(0); known < rows; {
+		if at >= end {
+			return t, fmt.Errorf("its pages have %d rows of %d", known, rows)
+		}
 		h, size, err := pageHeader(p.r, at)
-		if err != nil || h.CompressedPageSize < 0 {
-			return t, false
+		if err != nil {
+			return t, err
 		}
 		n := valuesOf(&h)
+		next := at + size + int64(h.CompressedPageSize)
 		switch {
+		case h.CompressedPageSize < 0 || next > end || n > rows-known, int64(h.UncompressedPageSize) > max(meta.TotalUncompressedSize, sanePage):
+			return t, errors.New("a page is longer than its column")
 		case n > 0:
 			known += n
 			t.offsets, t.first = append(t.offsets, at), append(t.first, known)
-		case n < 0, len(t.offsets) > 0:
-			return t, false
+		case n < 0:
+			return t, fmt.Errorf("a page is of the unknown kind %s", h.Type)
+		case len(t.offsets) > 0:
+			t.whole = true
 		}
-		at += size + int64(h.CompressedPageSize)
+		at = next
 	}
-	return t, t.first[len(t.first)-1] == rows
+	return t, nil
 }
+
+// sanePage is a size of a page that is believed whatever the sum of all is said
+// to be.
+const sanePage = 64 << 20
 
 // valuesOf is how many values a page has: as many as rows, where none is a
 // list. A dictionary has 0 of them, and a page that is neither -1.
