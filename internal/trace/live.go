@@ -98,6 +98,8 @@ func (l *Live) Open(name string, head []byte) (file *LiveFile, at int, err error
 		return nil, 0, &InputError{File: name, Msg: "an answer of Prometheus is no file that grows", Advice: "name the server under source.prometheus, or write windows"}
 	case format == formatExposition:
 		return nil, 0, &InputError{File: name, Msg: "a snapshot of /metrics is no file that grows", Advice: "let a Prometheus server scrape it and name that under source.prometheus"}
+	case format == formatParquet:
+		return nil, 0, &InputError{File: name, Msg: "Parquet is no file that grows", Advice: "write JSON lines or CSV, or windows"}
 	case format == formatArray, format == formatShaped && !src.shape.growing():
 		return nil, 0, ErrWhole
 	}

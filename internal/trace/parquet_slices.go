@@ -160,7 +160,7 @@ func (p *parquetRead) pagesOf(meta *pqformat.ColumnMetaData, rows int64) (t page
 
 // sanePage is a size of a page that is believed whatever the sum of all is said
 // to be.
-const sanePage = 64 << 20
+const sanePage = 1 << 20
 
 // valuesOf is how many values a page has: as many as rows, where none is a
 // list. A dictionary has 0 of them, and a page that is neither -1.

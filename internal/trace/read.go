@@ -119,8 +119,11 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 	if err != nil {
 		return err
 	}
-	if format == formatExposition {
+	switch format {
+	case formatExposition:
 		return f.takeSnapshot(src, path)
+	case formatParquet:
+		return f.drainParquet(ctx, src, run, progress)
 	}
 	run.reader = f.readerOf(format, src, run)
 	if err = f.drainAny(ctx, run, progress); err != nil {
@@ -145,6 +148,23 @@ func (f *feed) drainAny(ctx context.Context, run *fileRun, progress func(int64))
 	return f.drain(run.src, run)
 }
 
+// drainParquet reads a Parquet file, which is read from its end and so must be
+// one.
+func (f *feed) drainParquet(ctx context.Context, src *source, run *fileRun, progress func(int64)) error {
+	if src.file == nil || src.text != src.raw || src.start != 0 {
+		return &InputError{File: src.name, Msg: "Parquet from a pipe or compressed as a whole, which cannot be read from its end", Advice: "name the file itself; its columns are compressed already"}
+	}
+	info, err := src.file.Stat()
+	if err != nil {
+		return src.fail(err)
+	}
+	if err := f.readParquet(ctx, src, src.file, info.Size(), run, progress); err != nil {
+		return fatal(src, 0, err)
+	}
+	f.noteFile(run)
+	return nil
+}
+
 // drainLines reads a file of JSON lines.
 func (f *feed) drainLines(ctx context.Context, run *fileRun, j *jsonlReader, progress func(int64)) error {
 	j.lines, run.careful = nil, j
@@ -159,14 +179,7 @@ func (f *feed) drainLines(ctx context.Context, run *fileRun, j *jsonlReader, pro
 // seen the file's names.
 func (f *feed) readerOf(format format, src *source, run *fileRun) rowReader {
 	use := func(p *plan) *plan {
-		run.plan = p
-		run.clock = clock{unit: p.unit[p.time]}
-		if run.clock.unit == NoUnit {
-			run.clock.unit = f.opt.Epoch
-		}
-		if f.data.Unused == nil {
-			f.data.Unused = p.unused
-		}
+		f.usePlan(run, p)
 		return p
 	}
 	bind := func(names []string) (*plan, error) {

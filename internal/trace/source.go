@@ -255,11 +255,11 @@ const (
 	formatAnswer
 	formatExposition
 	formatShaped // of somebody else's shape: source.shape says which
+	formatParquet
 )
 
 // foreign are formats that are known and not read, by their first bytes.
 var foreign = []struct{ magic, name, advice string }{
-	{"PAR1", "Parquet", "export CSV or JSON lines from it"},
 	{"ARROW1", "Arrow", "export CSV or JSON lines from it"},
 	{"Obj\x01", "Avro", "export CSV or JSON lines from it"},
 	{"ORC", "ORC", "export CSV or JSON lines from it"},
@@ -286,6 +286,9 @@ func (s *source) detect(opt *Options) (format, error) {
 		if bytes.HasPrefix(head, []byte(f.magic)) {
 			return 0, &InputError{File: s.name, Msg: "this is " + f.name + ", which is not read", Advice: f.advice}
 		}
+	}
+	if bytes.HasPrefix(head, []byte(parquetMagic)) {
+		return formatParquet, nil
 	}
 	text := bytes.TrimLeft(head, " \t\r\n")
 	if found, err := s.findShape(text, opt); found || err != nil {
