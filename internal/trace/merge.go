@@ -12,27 +12,27 @@ import (
 
 // merge turns the rows into windows of the span and arms asked for.
 func (s *windowSet) merge() error {
-	parts := make(map[mergeKey][]*windowRow)
+	parts := make([]mergePart, len(s.rows))
 	for i := range s.rows {
-		row := &s.rows[i]
-		key, err := s.target(row)
+		key, err := s.target(&s.rows[i])
 		if err != nil {
 			return err
 		}
-		parts[key] = append(parts[key], row)
+		parts[i] = mergePart{key, i}
 	}
-	keys := make([]mergeKey, 0, len(parts))
-	for key := range parts {
-		keys = append(keys, key)
-	}
-	slices.SortFunc(keys, func(a, b mergeKey) int {
-		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.arm, b.arm), cmp.Compare(a.span, b.span))
-	})
-	for _, key := range keys {
-		w := mergeRows(parts[key])
+	slices.SortFunc(parts, mergePart.compare)
+	s.data.Windows = slices.Grow(s.data.Windows, len(parts))
+	var rows []*windowRow
+	for len(parts) > 0 {
+		key := parts[0].mergeKey
+		rows = rows[:0]
+		for len(parts) > 0 && parts[0].mergeKey == key {
+			rows, parts = append(rows, &s.rows[parts[0].row]), parts[1:]
+		}
+		w := mergeRows(rows)
 		w.T, w.Span, w.Arm = instantOf(key.t), key.span, key.arm
 		s.data.Windows = append(s.data.Windows, w)
-		if covered := coveredBy(parts[key]); covered < w.Span {
+		if covered := coveredBy(rows); covered < w.Span {
 			s.data.Partial = append(s.data.Partial, Partial{T: w.T, Arm: w.Arm, Covered: covered})
 		}
 	}
@@ -44,6 +44,16 @@ type mergeKey struct {
 	t    int64
 	span time.Duration
 	arm  release.Arm
+}
+
+// mergePart is a row and the window that it goes into.
+type mergePart struct {
+	mergeKey
+	row int
+}
+
+func (a mergePart) compare(b mergePart) int {
+	return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.arm, b.arm), cmp.Compare(a.span, b.span), cmp.Compare(a.row, b.row))
 }
 
 // target is the window that a row goes into.
@@ -213,6 +223,9 @@ func weightedMean(rows []*windowRow, has release.Figures, read func(*release.Win
 
 // coveredBy is the time that at least one of the rows covers.
 func coveredBy(rows []*windowRow) time.Duration {
+	if len(rows) == 1 {
+		return rows[0].w.Span
+	}
 	sorted := slices.Clone(rows)
 	slices.SortFunc(sorted, func(a, b *windowRow) int { return a.w.T.Compare(b.w.T) })
 	var covered time.Duration

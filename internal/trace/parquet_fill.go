@@ -40,36 +40,35 @@ type parquetFill struct {
 	steps  []int32 // 0, 1, 2 and so on
 	odd    int     // rows of the batch before that were odd
 
-	// What each row of the batch says:
-	marks     []mark
-	latencies []float64
+	// What the rows of the batch say:
+	yes, told [4]rowBits // flags that are true, and that are known
+	priced    rowBits    // rows with a cost, and which it is; 0 for the others
 	costs     []int64
+	timed     rowBits // rows with a latency, and which it is
+	latencies []float64
+	hungUp    rowBits
+	odds      rowBits
 	tokens    []int64
-	nonFinite []uint8
-	keys      []uint64 // of its arm and scene, as numbers of words
-	said      bool     // some column says of these
+	nonFinite []uint8 // figures that are none, and whether there are any
+	none      bool
+	keys      []uint64 // of arm and scene, as numbers of words, and whether any row says
+	said      bool
 
 	labels map[uint64]uint8
 }
 
-// mark is what a row says by yes or no, in bits.
-type mark uint16
-
-// Each flag has a bit for yes and one behind it for being said.
-const (
-	markSolved mark = 1 << iota
-	markJudged
-	markViolation
-	_
-	markTransfer
-	_
-	markAbort
-	_
-	markPriced
-	markTimed
-	markHungUp
-	markOdd
-)
+// flagPlace is the place of a field among the flags.
+func flagPlace(f Field) int {
+	switch f {
+	case FieldViolation:
+		return 1
+	case FieldTransfer:
+		return 2
+	case FieldStreamAborted:
+		return 3
+	}
+	return 0
+}
 
 // lane is a column, and what is made of its values.
 type lane struct {
@@ -159,18 +158,28 @@ func (f *parquetFill) start(b *parquetBatch, n int) {
 	b.rows, b.text, b.stretches = b.rows[:0], b.text[:0], b.stretches[:0]
 	b.lines, b.seen = int64(n), f.fields
 	f.time.clock.zone, f.said = false, false
-	f.marks, f.nonFinite = zeros(f.marks, n), zeros(f.nonFinite, n)
-	f.latencies, f.costs, f.tokens, f.keys = zeros(f.latencies, n), zeros(f.costs, n), zeros(f.tokens, n), zeros(f.keys, n)
-	b.times = slices.Grow(b.times[:0], n)[:n]
+	for i := range f.yes {
+		f.yes[i], f.told[i] = f.yes[i].room(n), f.told[i].room(n)
+	}
+	f.priced, f.timed, f.hungUp, f.odds = f.priced.room(n), f.timed.room(n), f.hungUp.room(n), f.odds.room(n)
+	f.latencies, f.costs = room(f.latencies, n), room(f.costs, n)
+	if f.none || len(f.nonFinite) < n {
+		f.nonFinite, f.none = zeros(f.nonFinite, n), false
+	}
+	f.keys = zeros(f.keys, n)
+	b.times = room(b.times, n)
 	if f.run.plan.timeless {
 		for i := range b.times {
 			b.times[i] = noTime
 		}
 	}
 	if !f.summed {
-		b.records = zeros(b.records, n)
+		b.records, f.tokens = zeros(b.records, n), zeros(f.tokens, n)
 	}
 }
+
+// room is a slice of so many things that are to be set.
+func room[T any](s []T, n int) []T { return slices.Grow(s[:0], n)[:n] }
 
 func zeros[T any](s []T, n int) []T {
 	s = slices.Grow(s[:0], n)[:n]
@@ -240,19 +249,13 @@ func (f *parquetFill) read(l *lane, p *piece, b *parquetBatch) {
 	case FieldCostUSD:
 		f.readCosts(l, p, places, values)
 	case FieldLatency:
-		f.readLatencies(p, places, l.measures(p, values, millis(f.run.plan.unit[field])))
+		f.readLatencies(l, p, places, values)
 	case FieldTTFT, FieldITL:
 		f.readStreamed(field, b, p, places, l.measures(p, values, millis(f.run.plan.unit[field])))
 	case FieldOutputTokens:
 		f.readTokens(p, places, l.counts(p, values))
-	case FieldSolved:
-		f.readFlags(l, 0, p, places, values)
-	case FieldViolation:
-		f.readFlags(l, 2, p, places, values)
-	case FieldTransfer:
-		f.readFlags(l, 4, p, places, values)
-	case FieldStreamAborted:
-		f.readFlags(l, 6, p, places, values)
+	case FieldSolved, FieldViolation, FieldTransfer, FieldStreamAborted:
+		f.readFlags(l, p, places, values)
 	case FieldStatus:
 		f.readStatuses(l, b, p, places, values)
 	default:
@@ -269,56 +272,85 @@ func (l *lane) measures(p *piece, values, pow int) []measured {
 }
 
 func (f *parquetFill) readTimes(l *lane, b *parquetBatch, p *piece, places []int32, values int) {
+	out := b.times[p.first : p.first+p.n]
+	if p.dense() && f.time.stampsOf(out, &p.cells, p.value) {
+		return
+	}
 	times := l.counted.of(p, values, func(dst []counted, from, n int) []counted { return f.time.times(dst, &p.cells, from, n) })
-	marks, ts := f.marks[p.first:p.first+p.n], b.times[p.first:p.first+p.n]
 	for i, place := range places {
 		switch {
 		case place >= 0 && times[place].is == isFigure:
-			ts[i] = times[place].v
+			out[i] = times[place].v
 		case place < 0 && f.feed.opt.whole:
-			ts[i] = noTime
+			out[i] = noTime
 		default:
-			marks[i] |= markOdd
+			out[i] = 0
+			f.odds.set(p.first + i)
 		}
+	}
+}
+
+// dense reports whether the values of a piece are those of its rows, one by one.
+func (p *piece) dense() bool { return p.defs == nil && p.index == nil }
+
+// miss notes a value that is no figure.
+func (f *parquetFill) miss(row int, is verdict) {
+	switch is {
+	case isNoNumber:
+		f.nonFinite[row]++
+		f.none = true
+	case isOdd:
+		f.odds.set(row)
 	}
 }
 
 func (f *parquetFill) readCosts(l *lane, p *piece, places []int32, values int) {
 	unit := f.run.plan.unit[FieldCostUSD]
 	costs := l.counted.of(p, values, func(dst []counted, from, n int) []counted { return p.cells.costs(dst, from, n, unit) })
-	marks, out := f.marks[p.first:p.first+p.n], f.costs[p.first:p.first+p.n]
+	out := f.costs[p.first : p.first+p.n]
+	f.priced.fill(p.first, p.first+p.n)
 	for i, place := range places {
-		if place < 0 {
+		if place >= 0 && costs[place].is == isFigure {
+			out[i] = costs[place].v
 			continue
 		}
-		switch c := &costs[place]; c.is {
-		case isFigure:
-			out[i] = c.v
-			marks[i] |= markPriced
-		case isNoNumber:
-			f.nonFinite[p.first+i]++
-		case isOdd:
-			marks[i] |= markOdd
+		out[i] = 0
+		f.priced.drop(p.first + i)
+		if place >= 0 {
+			f.miss(p.first+i, costs[place].is)
 		}
 	}
 }
 
-func (f *parquetFill) readLatencies(p *piece, places []int32, measures []measured) {
-	marks, out := f.marks[p.first:p.first+p.n], f.latencies[p.first:p.first+p.n]
+func (f *parquetFill) readLatencies(l *lane, p *piece, places []int32, values int) {
+	pow := millis(f.run.plan.unit[FieldLatency])
+	out := f.latencies[p.first : p.first+p.n]
+	f.timed.fill(p.first, p.first+p.n)
+	if p.dense() && pow == 0 && p.cells.form.kind == formDouble && allPositive(p.cells.doubles[p.value:p.value+p.n]) {
+		copy(out, p.cells.doubles[p.value:p.value+p.n])
+		return
+	}
+	measures := l.measures(p, values, pow)
 	for i, place := range places {
-		if place < 0 {
+		if place >= 0 && measures[place].is == isFigure {
+			out[i] = measures[place].v
 			continue
 		}
-		switch m := &measures[place]; m.is {
-		case isFigure:
-			out[i] = m.v
-			marks[i] |= markTimed
-		case isNoNumber:
-			f.nonFinite[p.first+i]++
-		case isOdd:
-			marks[i] |= markOdd
+		out[i] = 0
+		f.timed.drop(p.first + i)
+		if place >= 0 {
+			f.miss(p.first+i, measures[place].is)
 		}
 	}
+}
+
+func allPositive(values []float64) bool {
+	for _, v := range values {
+		if !(v > 0 && v <= math.MaxFloat64) {
+			return false
+		}
+	}
+	return true
 }
 
 // readStreamed reads times of streams, of which 0 is none.
@@ -330,11 +362,10 @@ func (f *parquetFill) readStreamed(field Field, b *parquetBatch, p *piece, place
 		rec := &b.records[p.first+i]
 		m := &measures[place]
 		switch {
-		case m.is == isOdd || field == FieldITL && m.v > maxITL:
-			f.marks[p.first+i] |= markOdd
-		case m.is == isNoNumber:
-			f.nonFinite[p.first+i]++
-		case m.is == isNothing:
+		case m.is != isFigure:
+			f.miss(p.first+i, m.is)
+		case field == FieldITL && m.v > maxITL:
+			f.odds.set(p.first + i)
 		case m.v == 0:
 			rec.zeros++
 		case field == FieldTTFT:
@@ -350,29 +381,20 @@ func (f *parquetFill) readTokens(p *piece, places []int32, counts []counted) {
 		if place < 0 {
 			continue
 		}
-		switch c := &counts[place]; c.is {
-		case isFigure:
+		if c := &counts[place]; c.is == isFigure {
 			f.tokens[p.first+i] = c.v
-		case isNoNumber:
-			f.nonFinite[p.first+i]++
-		case isOdd:
-			f.marks[p.first+i] |= markOdd
+		} else {
+			f.miss(p.first+i, c.is)
 		}
 	}
 }
 
-// readFlags reads what is true or false, or a word or number for that, into the
-// marks from a bit on.
-func (f *parquetFill) readFlags(l *lane, bit int, p *piece, places []int32, values int) {
-	marks := f.marks[p.first : p.first+p.n]
-	if l.column.form.kind == formBool && p.index == nil {
-		bits, first := p.cells.bits, p.value
-		for i, place := range places {
-			if place >= 0 {
-				at := first + int(place)
-				marks[i] |= mark(2|bits[at>>3]>>(at&7)&1) << bit
-			}
-		}
+// readFlags reads what is true or false, or a word or number for that.
+func (f *parquetFill) readFlags(l *lane, p *piece, places []int32, values int) {
+	at := flagPlace(l.column.field)
+	yes, told := f.yes[at], f.told[at]
+	if p.index == nil && l.column.form.kind == formBool {
+		f.readBits(yes, told, p)
 		return
 	}
 	ids, from := l.words.of(p, values)
@@ -380,20 +402,44 @@ func (f *parquetFill) readFlags(l *lane, bit int, p *piece, places []int32, valu
 		if place < 0 {
 			continue
 		}
+		row := p.first + i
 		id := l.words.at(ids, place, from, p)
 		if id == oddWord {
-			marks[i] |= markOdd
+			f.odds.set(row)
 			continue
 		}
-		code := l.words.table.means[id].flag
-		switch {
-		case code&flagHungUp != 0 && 1<<bit == markAbort:
-			marks[i] |= 3<<bit | markHungUp
+		switch code := l.words.table.means[id].flag; {
+		case code&flagHungUp != 0 && l.column.field == FieldStreamAborted:
+			yes.set(row)
+			told.set(row)
+			f.hungUp.set(row)
 		case code&flagOdd != 0:
-			marks[i] |= markOdd
-		default:
-			marks[i] |= mark(code&(flagTrue|flagKnown)) << bit
+			f.odds.set(row)
+		case code&flagKnown != 0:
+			told.set(row)
+			if code&flagTrue != 0 {
+				yes.set(row)
+			}
 		}
+	}
+}
+
+// readBits reads flags that are bits, without those of nulls between them.
+func (f *parquetFill) readBits(yes, told rowBits, p *piece) {
+	if p.defs == nil {
+		told.fill(p.first, p.first+p.n)
+		yes.take(p.first, p.n, p.cells.bits, p.value)
+		return
+	}
+	value := p.value
+	for i, level := range p.defs[p.row : p.row+p.n] {
+		if level != p.level {
+			continue
+		}
+		row := p.first + i
+		told.set(row)
+		yes[row>>6] |= uint64(p.cells.bits[value>>3]>>(value&7)&1) << (row & 63)
+		value++
 	}
 }
 
@@ -412,7 +458,7 @@ func (f *parquetFill) readStatuses(l *lane, b *parquetBatch, p *piece, places []
 			}
 			continue
 		case oddWord:
-			f.marks[p.first+i] |= markOdd
+			f.odds.set(p.first + i)
 			continue
 		}
 		m := &l.words.table.means[id]
@@ -421,7 +467,7 @@ func (f *parquetFill) readStatuses(l *lane, b *parquetBatch, p *piece, places []
 		if m.strange {
 			rec.strange = true
 			if rec.unknown = b.unknownNumber(l.words.table.words[id]); rec.unknown == 0 {
-				f.marks[p.first+i] |= markOdd
+				f.odds.set(p.first + i)
 			}
 		}
 	}
@@ -449,7 +495,7 @@ func (f *parquetFill) readNames(l *lane, p *piece, places []int32, values int) {
 		}
 		id := l.words.at(ids, place, from, p)
 		if id == oddWord {
-			f.marks[p.first+i] |= markOdd
+			f.odds.set(p.first + i)
 			continue
 		}
 		keys[i] |= uint64(id) << shift
@@ -468,16 +514,10 @@ func nameShift(field Field) int {
 // records.
 func (f *parquetFill) finish(b *parquetBatch) {
 	if f.careful {
-		for i := range f.marks {
-			f.marks[i] = markOdd
-		}
-	}
-	all := mark(0)
-	for _, m := range f.marks {
-		all |= m
+		f.odds.fill(0, len(b.times))
 	}
 	clear(f.labels)
-	if f.summed && all&markOdd == 0 && f.sum(b) {
+	if f.summed && !f.odds.some() && f.sum(b) {
 		f.odd = 0
 		return
 	}
@@ -489,31 +529,39 @@ func (f *parquetFill) finish(b *parquetBatch) {
 func (f *parquetFill) record(b *parquetBatch) {
 	b.labels = b.labels[:0]
 	clear(f.labels)
-	if f.summed {
-		b.records = zeros(b.records, len(f.marks))
+	if f.summed || f.careful {
+		b.records, f.tokens = zeros(b.records, len(b.times)), zeros(f.tokens, len(b.times))
 	}
-	solved := f.fields.has(FieldSolved)
 	f.odd = 0
-	for i, m := range f.marks {
+	for i := range b.records {
 		rec := &b.records[i]
 		rec.line = int32(i)
 		var ok bool
-		if rec.label, ok = f.label(b, f.keys[i]); !ok || m&markOdd != 0 {
+		if rec.label, ok = f.label(b, f.keys[i]); !ok || f.odds.has(i) {
 			rec.odd = true
 			f.odd++
 			continue
 		}
-		rec.t, rec.cost, rec.latency, rec.nonFinite = b.times[i], f.costs[i], f.latencies[i], f.nonFinite[i]
-		rec.priced, rec.timed = m&markPriced != 0, m&markTimed != 0
-		rec.solved, rec.judged, rec.solvedSeen = m&markSolved != 0, m&markJudged != 0, solved
-		for k := range flagFields {
-			two := m >> (2 * (k + 1))
-			rec.flags[k], rec.flagged[k] = two&1 != 0, two&2 != 0
-		}
-		rec.hungUp = rec.hungUp || m&markHungUp != 0
-		rec.streamed = rec.ttftKnown || rec.itlKnown || rec.flagged[abortFlag]
-		rec.deriveITL(f.tokens[i])
+		f.recordOne(rec, b.times[i], i)
 	}
+}
+
+func (f *parquetFill) recordOne(rec *record, t int64, i int) {
+	rec.t = t
+	if rec.priced = f.priced.has(i); rec.priced {
+		rec.cost = f.costs[i]
+	}
+	if rec.timed = f.timed.has(i); rec.timed {
+		rec.latency = f.latencies[i]
+	}
+	rec.nonFinite = f.nonFinite[i]
+	rec.solved, rec.judged, rec.solvedSeen = f.yes[0].has(i), f.told[0].has(i), f.fields.has(FieldSolved)
+	for k := range flagFields {
+		rec.flags[k], rec.flagged[k] = f.yes[k+1].has(i), f.told[k+1].has(i)
+	}
+	rec.hungUp = rec.hungUp || f.hungUp.has(i)
+	rec.streamed = rec.ttftKnown || rec.itlKnown || rec.flagged[abortFlag]
+	rec.deriveITL(f.tokens[i])
 }
 
 // label returns the number of a row's label, or false for one too many.

@@ -32,22 +32,7 @@ func (f *parquetFill) sum(b *parquetBatch) bool {
 			return false
 		}
 		s.label = label
-		j := i + 1
-		for before := b.times[i]; j < n && f.keys[j] == key; j++ {
-			t := b.times[j]
-			if t < s.t || t-s.t >= span {
-				break
-			}
-			if t < before {
-				b.ascending = false
-				s.first = min(s.first, t)
-			}
-			s.last = max(s.last, t)
-			before = t
-		}
-		if j < n && b.times[j] < b.times[j-1] {
-			b.ascending = false
-		}
+		j := f.reach(&s, b, i)
 		s.n = int32(j - i)
 		f.sumRows(&s, b, i, j)
 		out = append(out, s)
@@ -57,35 +42,47 @@ func (f *parquetFill) sum(b *parquetBatch) bool {
 	return true
 }
 
+// reach returns the end of the stretch that starts at row i.
+func (f *parquetFill) reach(s *stretch, b *parquetBatch, i int) int {
+	span, key, before := f.feed.records.span, f.keys[i], b.times[i]
+	for j, t := range b.times[i+1:] {
+		if t < before {
+			b.ascending = false
+		}
+		if uint64(t-s.t) >= uint64(span) || f.said && f.keys[i+1+j] != key {
+			return i + 1 + j
+		}
+		if t < before {
+			s.first = min(s.first, t)
+		}
+		s.last = max(s.last, t)
+		before = t
+	}
+	return len(b.times)
+}
+
 // sumRows adds up the rows from i to j.
 func (f *parquetFill) sumRows(s *stretch, b *parquetBatch, i, j int) {
-	var solved, judged, violations, violationsSaid, transfers, transfersSaid, priced, timed int32
-	for _, m := range f.marks[i:j] {
-		m := int32(m)
-		solved += m & 1
-		judged += m >> 1 & 1
-		violations += m >> 2 & 1
-		violationsSaid += m >> 3 & 1
-		transfers += m >> 4 & 1
-		transfersSaid += m >> 5 & 1
-		priced += m >> 8 & 1
-		timed += m >> 9 & 1
+	s.solved, s.judged = f.yes[0].count(i, j), f.told[0].count(i, j)
+	for k := range s.flags {
+		s.flags[k], s.flagged[k] = f.yes[k+1].count(i, j), f.told[k+1].count(i, j)
 	}
-	for _, c := range f.costs[i:j] {
-		s.cost += c
+	if s.priced = f.priced.count(i, j); s.priced > 0 {
+		for _, c := range f.costs[i:j] {
+			s.cost += c
+		}
 	}
-	for _, n := range f.nonFinite[i:j] {
-		s.nonFinite += int64(n)
+	if f.none {
+		for _, n := range f.nonFinite[i:j] {
+			s.nonFinite += int64(n)
+		}
 	}
-	s.solved, s.judged, s.priced, s.timed = solved, judged, priced, timed
-	s.flags = [2]int32{violations, transfers}
-	s.flagged = [2]int32{violationsSaid, transfersSaid}
-	if s.timed == s.n {
+	if s.timed = f.timed.count(i, j); s.timed == s.n {
 		b.latencies = append(b.latencies, f.latencies[i:j]...)
 		return
 	}
 	for k := i; k < j; k++ {
-		if f.marks[k]&markTimed != 0 {
+		if f.timed.has(k) {
 			b.latencies = append(b.latencies, f.latencies[k])
 		}
 	}

@@ -44,6 +44,24 @@ func (r *timeReader) times(dst []counted, c *cells, from, n int) []counted {
 	return dst
 }
 
+// stampsOf fills dst with timestamps from one on. It returns false where that is
+// not all there is to it.
+func (r *timeReader) stampsOf(dst []int64, c *cells, from int) bool {
+	if c.form.kind != formStamp || r.clock.unit != NoUnit && !r.clock.guessed {
+		return false
+	}
+	scale := int64(pow10(9 + c.form.unit.exp()))
+	most := maxTime / scale
+	for i, v := range c.int64s[from : from+len(dst)] {
+		if v < -most || v >= most {
+			return false
+		}
+		dst[i] = v * scale
+	}
+	r.clock.zone = r.clock.zone || !c.form.utc
+	return true
+}
+
 func (r *timeReader) stamps(dst []counted, values []int64, f form) []counted {
 	scale := int64(pow10(9 + f.unit.exp()))
 	most := maxTime / scale

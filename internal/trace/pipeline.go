@@ -33,9 +33,11 @@ type blockParser interface {
 func (f *feed) drainBlocks(run *fileRun, in blockSource, parser func() blockParser) error {
 	p := &pipeline{feed: f, run: run, in: in, parser: parser}
 	p.turn = sync.NewCond(&p.mu)
-	if !p.one(&worker{parser: parser()}) {
+	first := &worker{parser: parser()}
+	if !p.one(first) {
 		return p.err
 	}
+	p.expect(first)
 	// One goroutine more than there are cores, for when one waits for its turn.
 	var wg sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) + 1 {
@@ -47,6 +49,21 @@ func (f *feed) drainBlocks(run *fileRun, in blockSource, parser func() blockPars
 	}
 	wg.Wait()
 	return p.err
+}
+
+// maxExpected bounds the room that is made for rows that may not come.
+const maxExpected = 1 << 20
+
+// expect makes room for the windows that the file will hold if it goes on as it
+// starts: a year of them is copied over and over otherwise.
+func (p *pipeline) expect(first *worker) {
+	if p.run.src.file == nil || len(first.block.text()) == 0 {
+		return
+	}
+	if info, err := p.run.src.file.Stat(); err == nil {
+		rows := float64(len(p.feed.windows.rows)) * 1.05 * float64(info.Size()) / float64(len(first.block.text()))
+		p.feed.windows.expect(int(min(rows, maxExpected)))
+	}
 }
 
 // worker is what a goroutine of a pipeline keeps for itself.

@@ -118,6 +118,17 @@ func (s *windowSet) keep(row windowRow, key windowKey) error {
 	return nil
 }
 
+// expect makes room for so many rows, which are a guess.
+func (s *windowSet) expect(rows int) {
+	if len(s.rows) == 0 || rows <= cap(s.rows) {
+		return
+	}
+	s.rows = slices.Grow(s.rows, rows-len(s.rows))
+	at := make(map[windowKey]int, rows)
+	maps.Copy(at, s.at)
+	s.at = at
+}
+
 // sceneOf is the number of a row's scene, 0 where one is asked for or none
 // named.
 func (s *windowSet) sceneOf(r *row) (int, error) {
