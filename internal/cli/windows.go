@@ -160,6 +160,7 @@ type windowsJSON struct {
 	Identical  int64           `json:"identical"`
 	OutOfOrder int64           `json:"out_of_order"`
 	Late       int64           `json:"late"`
+	Approx     int64           `json:"approximate"`
 	NonFinite  int64           `json:"non_finite"`
 	NoData     int64           `json:"no_data"`
 	LeftOut    int64           `json:"left_out"`
@@ -183,7 +184,7 @@ type partialJSON struct {
 func writeWindowsJSON(w io.Writer, d *trace.Data, columns []trace.Column) error {
 	doc := windowsJSON{
 		Schema: 1, Kind: d.Kind, First: d.First, Last: d.Last, Rows: d.Rows, Bad: d.Bad, BadLines: append([]trace.BadLine{}, d.BadLines...),
-		Duplicates: d.Duplicates, Identical: d.Identical, OutOfOrder: d.OutOfOrder, Late: d.Late, NonFinite: d.NonFinite, NoData: d.NoData,
+		Duplicates: d.Duplicates, Identical: d.Identical, OutOfOrder: d.OutOfOrder, Late: d.Late, Approx: d.Approximate, NonFinite: d.NonFinite, NoData: d.NoData,
 		LeftOut: d.LeftOut, Scenes: d.Scenes, OtherScenes: d.OtherScenes, Sceneless: d.Sceneless, Partial: []partialJSON{}, Notes: append([]string{}, d.Notes...),
 	}
 	if doc.Scenes == nil {
