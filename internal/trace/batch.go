@@ -83,6 +83,15 @@ func (f *feed) commitRecord(run *fileRun, b *batch, rec *record) error {
 	run.rows++
 	f.data.Rows++
 	f.data.Good++
+	if err := f.countRecord(b, rec); err != nil {
+		return err
+	}
+	f.taken(run, rec.t, rec.foreign, rec.twice)
+	return nil
+}
+
+// countRecord counts a record as [counter.add] does a row.
+func (f *feed) countRecord(b *batch, rec *record) error {
 	c := f.records
 	l := &b.labels[rec.label]
 	if !l.found {
@@ -102,7 +111,6 @@ func (f *feed) commitRecord(run *fileRun, b *batch, rec *record) error {
 	default:
 		c.count(rec, l.arm, nil)
 	}
-	f.taken(run, rec.t, rec.foreign, rec.twice)
 	return nil
 }
 

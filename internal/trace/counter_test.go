@@ -177,31 +177,6 @@ func TestMemoryDoesNotGrowWithTheInput(t *testing.T) {
 	}
 }
 
-func BenchmarkJSONL(b *testing.B) { benchmark(b, benchJSONL(20_000), Options{}) }
-
-func BenchmarkJSONLWithDistributions(b *testing.B) {
-	benchmark(b, benchJSONL(20_000), Options{SlowMS: 1800, Distributions: true})
-}
-
-func BenchmarkCSV(b *testing.B) {
-	var text strings.Builder
-	if _, err := io.Copy(&text, &rowStream{rows: 50_000}); err != nil {
-		b.Fatal(err)
-	}
-	benchmark(b, text.String(), Options{})
-}
-
-func benchmark(b *testing.B, text string, opt Options) {
-	opt.Span = 10 * time.Minute
-	b.ReportAllocs()
-	b.SetBytes(int64(len(text)))
-	for b.Loop() {
-		if _, err := read(text, opt); err != nil {
-			b.Fatal(err)
-		}
-	}
-}
-
 func benchJSONL(rows int) string {
 	var b strings.Builder
 	r := rand.New(rand.NewPCG(1, 2))

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"flag"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -418,23 +417,5 @@ func TestReadersAllocateNothingForARow(t *testing.T) {
 				t.Errorf("%g allocations for 10,000 rows, %g for 100,000: %.3f a row", few, many, each)
 			}
 		})
-	}
-}
-
-var benchFile = flag.String("bench-file", "", "file that BenchmarkFile reads")
-
-// BenchmarkFile reads a file as `windows --span 10m --arm all` does.
-func BenchmarkFile(b *testing.B) {
-	info, err := os.Stat(*benchFile)
-	if err != nil {
-		b.Skip("name a file with -bench-file")
-	}
-	b.SetBytes(info.Size())
-	b.ReportAllocs()
-	columns, _ := ParseColumns("t,total,solved,judged,violations,transfers,cost_mean,p99_ms")
-	for b.Loop() {
-		if _, err := ReadFiles(context.Background(), []string{*benchFile}, nil, Options{MergeArms: true, Span: 10 * time.Minute, Columns: columns}, nil); err != nil {
-			b.Fatal(err)
-		}
 	}
 }

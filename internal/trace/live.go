@@ -68,8 +68,9 @@ type served struct {
 
 // LiveFile is one file that grows.
 type LiveFile struct {
-	live *Live
-	run  *fileRun
+	live  *Live
+	run   *fileRun
+	lines liveLines
 }
 
 // NewLive returns a Live for records or windows. Rows of arms other than those
@@ -109,7 +110,7 @@ func (l *Live) Open(name string, head []byte) (file *LiveFile, at int, err error
 			return nil, 0, fatal(src, 0, err)
 		}
 	}
-	return &LiveFile{l, run}, l.consumed(head), nil
+	return &LiveFile{live: l, run: run}, l.consumed(head), nil
 }
 
 // ErrWhole is returned for a file that can only be read as a whole: a JSON
@@ -129,7 +130,7 @@ func (l *Live) Whole(name string, r io.Reader) error {
 		return err
 	}
 	run.reader = l.feed.readerOf(format, src, run)
-	file := &LiveFile{l, run}
+	file := &LiveFile{live: l, run: run}
 	var r1 row
 	for {
 		switch done, err := file.step(&r1, 0); {
@@ -160,6 +161,9 @@ func (l *Live) consumed(piece []byte) int { return len(piece) - l.piece.Len() - 
 // and not where the piece is the file's last. After an error the row that
 // caused it is not read.
 func (f *LiveFile) Feed(piece []byte, at int64, last bool) (n int, err error) {
+	if j, ok := f.run.reader.(*jsonlReader); ok {
+		return f.feedLines(j, piece, at)
+	}
 	f.live.piece.Reset(piece)
 	f.live.text.Reset(&f.live.piece)
 	restart(f.run.reader)
@@ -202,11 +206,16 @@ func (f *LiveFile) goesOn(text []byte) bool {
 
 // step reads one row.
 func (f *LiveFile) step(r *row, at int64) (done bool, err error) {
-	l := f.live
 	err = f.run.reader.next(r)
 	if err == nil {
-		err = l.take(f.run, r)
+		err = f.live.take(f.run, r)
 	}
+	return f.settle(r, at, err)
+}
+
+// settle counts a row that was read with err.
+func (f *LiveFile) settle(r *row, at int64, err error) (done bool, _ error) {
+	l := f.live
 	switch bad, isBad := errors.AsType[*badRow](err); {
 	case err == nil:
 		l.tally.Rows++
@@ -253,31 +262,47 @@ func (l *Live) take(run *fileRun, r *row) error {
 }
 
 func (l *Live) takeRecord(p *plan, r *row, t int64) error {
-	c := l.feed.records
-	start := floorTo(t, c.span)
-	switch {
-	case start < l.born:
-		return nil
-	case start < max(l.since, l.until):
-		l.tally.Late++
+	if !l.wants(t) {
 		return nil
 	}
 	before := l.feed.data.leftOut()
-	if err := c.add(p, r, t); err != nil || l.feed.data.leftOut() != before {
+	if err := l.feed.records.add(p, r, t); err != nil || l.feed.data.leftOut() != before {
 		return err
 	}
+	user, err := r.text(FieldUserID)
+	if err != nil {
+		user = nil
+	}
+	l.serve(user)
+	return nil
+}
+
+// wants reports whether a record that starts at t is counted.
+func (l *Live) wants(t int64) bool {
+	switch start := floorTo(t, l.feed.records.span); {
+	case start < l.born:
+		return false
+	case start < max(l.since, l.until):
+		l.tally.Late++
+		return false
+	}
+	return true
+}
+
+// serve counts the user of the record that was counted last; without a name it
+// may be anybody.
+func (l *Live) serve(user []byte) {
+	c := l.feed.records
 	s := l.users[c.lastKey]
 	if s == nil {
 		s = &served{}
 		l.users[c.lastKey] = s
 	}
-	user, err := r.text(FieldUserID)
-	if err != nil || len(user) == 0 {
+	if len(user) == 0 {
 		s.anonymous = true
-		return nil
+		return
 	}
 	s.users.add(digestOf(c.seed, user))
-	return nil
 }
 
 func (l *Live) takeWindow(p *plan, r *row, t int64, file string) error {

@@ -47,8 +47,7 @@ const (
 	instantClass class = iota
 	numberClass
 	flagClass
-	nameClass // text that is looked at
-	idClass   // text of which it only matters whether there is one
+	nameClass
 )
 
 // classes are those of all fields.
@@ -65,7 +64,6 @@ var classes = func() (out [numRead]class) {
 			out[f] = numberClass
 		}
 	}
-	out[FieldUserID], out[FieldConversationID] = idClass, idClass
 	return out
 }()
 

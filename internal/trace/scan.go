@@ -246,7 +246,7 @@ func (s *jsonScanner) text(b []byte, i int, f Field) (end int, ok bool) {
 			return i, false
 		}
 		text := b[i+1 : end-1]
-		if escaped && classes[f] != idClass || s.high && !utf8.Valid(text) {
+		if escaped || s.high && !utf8.Valid(text) { // decoded by the careful reader
 			return i, false
 		}
 		return end, s.put(f, trim(text))
