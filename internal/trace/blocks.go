@@ -173,6 +173,7 @@ type streamBlocks struct {
 	r           io.Reader
 	size        int
 	ready, free chan *block
+	done        chan struct{}         // closed when nothing is read any more
 	carry       []byte                // the start of a line, of which the rest is to come
 	skip        bool                  // a line that is too long goes on
 	whole       func(text []byte) int // how much of a text is whole rows
@@ -181,7 +182,8 @@ type streamBlocks struct {
 // newStreamBlocks starts to read. It stops at the end of r or of ctx.
 func newStreamBlocks(ctx context.Context, r io.Reader, size int, whole func([]byte) int) *streamBlocks {
 	const ahead = 4
-	s := &streamBlocks{ctx: ctx, r: r, size: size, whole: whole, ready: make(chan *block, ahead), free: make(chan *block, ahead)}
+	s := &streamBlocks{ctx: ctx, r: r, size: size, whole: whole,
+		ready: make(chan *block, ahead), free: make(chan *block, ahead), done: make(chan struct{})}
 	for range ahead {
 		s.free <- &block{}
 	}
@@ -200,6 +202,7 @@ func (s *streamBlocks) next(b *block) bool {
 }
 
 func (s *streamBlocks) run() {
+	defer close(s.done)
 	defer close(s.ready)
 	for seq := int64(0); ; seq++ {
 		var b *block

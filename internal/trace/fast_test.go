@@ -6,12 +6,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -418,4 +420,43 @@ func TestReadersAllocateNothingForARow(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A reading that is stopped ends at once, with the error that says so and no
+// goroutine left, also where the pipe gives nothing more.
+func TestAStoppedReadingEndsAtOnce(t *testing.T) {
+	line := benchJSONL(1)
+	for name, c := range map[string]struct {
+		text string
+		want func(error) bool
+		stop bool
+	}{
+		"by the user":                         {strings.Repeat(line, 3000), func(err error) bool { return errors.Is(err, context.Canceled) }, true},
+		"by rows that do not belong together": {strings.Repeat(line, 3000) + strings.Repeat(`{"ts":"2026-05-04T00:00:00Z","version":"v`, 1), func(err error) bool { return errors.Is(err, context.Canceled) }, true},
+		"by too many versions":                {manyVersions(), func(err error) bool { _, ok := errors.AsType[*InputError](err); return ok }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				defer cancel()
+				r, w := io.Pipe()
+				defer r.Close()
+				go io.WriteString(w, c.text) //nolint:errcheck // the reader may leave
+				if c.stop {
+					go func() { time.Sleep(time.Second); cancel() }()
+				}
+				if _, err := ReadFiles(ctx, []string{"-"}, r, Options{}, nil); !c.want(err) {
+					t.Errorf("%v", err)
+				}
+			})
+		})
+	}
+}
+
+func manyVersions() string {
+	var b strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&b, `{"ts":"2026-05-04T00:00:00Z","latency_ms":1,"version":"v%d"}`+"\n", i)
+	}
+	return b.String()
 }

@@ -126,7 +126,10 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 		return f.drainParquet(ctx, src, run, progress)
 	}
 	run.reader = f.readerOf(format, src, run)
-	if err = f.drainAny(ctx, run, progress); err != nil {
+	if err = f.drainAny(run, progress); err == nil {
+		err = ctx.Err() // a reading that was stopped is not one that came to its end
+	}
+	if err != nil {
 		return err
 	}
 	f.noteFile(run)
@@ -134,16 +137,16 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 }
 
 // drainAny reads a file to its end in the fastest way that its format has.
-func (f *feed) drainAny(ctx context.Context, run *fileRun, progress func(int64)) error {
+func (f *feed) drainAny(run *fileRun, progress func(int64)) error {
 	if f.opt.byRow {
 		return f.drain(run.src, run)
 	}
 	switch reader := run.reader.(type) {
 	case *jsonlReader:
-		return f.drainLines(ctx, run, reader, progress)
+		return f.drainLines(run, reader, progress)
 	case *csvReader:
 		reader.lines, run.careful = nil, reader
-		return f.drainBlocks(run, run.src.blocks(ctx, true, progress), func() blockParser { return &csvParser{} })
+		return f.drainBlocks(run, run.src.blocks(true, progress), func() blockParser { return &csvParser{} })
 	}
 	return f.drain(run.src, run)
 }
@@ -166,9 +169,9 @@ func (f *feed) drainParquet(ctx context.Context, src *source, run *fileRun, prog
 }
 
 // drainLines reads a file of JSON lines.
-func (f *feed) drainLines(ctx context.Context, run *fileRun, j *jsonlReader, progress func(int64)) error {
+func (f *feed) drainLines(run *fileRun, j *jsonlReader, progress func(int64)) error {
 	j.lines, run.careful = nil, j
-	err := f.drainBlocks(run, run.src.blocks(ctx, false, progress), func() blockParser { return &jsonParser{} })
+	err := f.drainBlocks(run, run.src.blocks(false, progress), func() blockParser { return &jsonParser{} })
 	if err == nil && j.noTime != nil {
 		return j.noTime
 	}

@@ -30,12 +30,20 @@ type source struct {
 	text  *bufio.Reader
 	raw   *bufio.Reader // what text is unpacked from, or text itself
 	close []func()
+	ctx   context.Context // ends with that of the reading, or when the source is closed
+	stop  context.CancelFunc
+	done  chan struct{} // closed when nobody reads ahead any more; nil where nobody does
 	shape *shapedFile // where detect found one
 	file  *os.File    // where its text can be read from any place; else nil
 	start int64       // where in the file the text starts
 }
 
+// Close ends all reading of the source.
 func (s *source) Close() {
+	s.stop()
+	if s.done != nil {
+		<-s.done
+	}
 	for _, c := range s.close {
 		c()
 	}
@@ -45,10 +53,13 @@ func (s *source) Close() {
 // known by their first bytes whatever the file is called.
 func open(ctx context.Context, name string, stdin io.Reader, progress func(int64)) (*source, error) {
 	s := &source{name: name}
+	s.ctx, s.stop = context.WithCancel(ctx)
+	ctx = s.ctx
 	r := stdin
 	if name != stdinName {
 		f, err := unlessDone(ctx, func() (*os.File, error) { return os.Open(name) }) // of a named pipe: when somebody writes
 		if err != nil {
+			s.Close()
 			return nil, s.fail(err)
 		}
 		s.close = append(s.close, func() { f.Close() })
@@ -59,6 +70,7 @@ func open(ctx context.Context, name string, stdin io.Reader, progress func(int64
 		r = f
 	}
 	if r == nil {
+		s.Close()
 		return nil, &InputError{File: name, Msg: "there is no standard input"}
 	}
 	s.seekable(r)
@@ -90,15 +102,17 @@ func (s *source) seekable(r io.Reader) {
 
 // blocks cuts what is left of the source into blocks, of whole lines or of whole
 // rows of CSV.
-func (s *source) blocks(ctx context.Context, csv bool, progress func(int64)) blockSource {
+func (s *source) blocks(csv bool, progress func(int64)) blockSource {
 	whole := wholeLines
 	if csv {
 		whole = wholeRows
 	}
 	if s.file == nil || s.text != s.raw {
-		return newStreamBlocks(ctx, s.text, blockSize, whole)
+		b := newStreamBlocks(s.ctx, s.text, blockSize, whole)
+		s.done = b.done
+		return b
 	}
-	b := &fileBlocks{ctx: ctx, file: s.file, start: s.start, size: blockSize, progress: progress, counted: int64(s.text.Buffered())}
+	b := &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, size: blockSize, progress: progress, counted: int64(s.text.Buffered())}
 	if csv {
 		b.rows = newRowChain(s.start)
 	}
