@@ -329,8 +329,8 @@ func (c *counter) finish(f *feed) {
 	}
 	slices.SortFunc(tallies, func(a, b *tally) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.arm, b.arm)) })
 	d.Windows = slices.Grow(d.Windows, len(tallies))
+	c.rankAll(tallies)
 	for _, tl := range tallies {
-		c.seal(tl, false)
 		tl.digests = digestSet{} // nothing is compared any more
 		if tl.total > 0 {
 			d.Windows = append(d.Windows, c.window(tl))

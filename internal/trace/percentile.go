@@ -2,7 +2,10 @@ package trace
 
 import (
 	"math"
+	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/stats"
@@ -46,20 +49,70 @@ func (q *ranks) hold(s *valueStore, v float64) (late bool) {
 // is kept: more values may come, or it is wanted.
 func (q *ranks) seal(s *valueStore, spread bool) {
 	if q.values.n > 0 {
-		values := s.take(&q.values)
-		if q.state == open99 {
-			q.p99 = nearest99(values)
-		}
-		if spread || q.state == rough99 {
-			q.spread = q.spread.plus(values)
-		}
+		q.rank(s.take(&q.values), spread)
 	}
+	q.settle()
+}
+
+// rank ranks values, whose order it changes.
+func (q *ranks) rank(values []float64, spread bool) {
+	if q.state == open99 {
+		q.p99 = nearest99(values)
+	}
+	if spread || q.state == rough99 {
+		q.spread = q.spread.plus(values)
+	}
+}
+
+func (q *ranks) settle() {
 	switch q.state {
 	case open99:
 		q.state = sealed
 	case rough99:
 		q.p99 = min(q.spread.percentile(percent99), q.most)
 	}
+}
+
+// ranker ranks what many tallies hold, at the end of a reading, on all cores.
+// The values stay where they are.
+type ranker struct {
+	store   *valueStore
+	spread  bool
+	scratch []float64
+}
+
+func (r *ranker) seal(q *ranks, spread bool) {
+	if q.values.n > 0 {
+		r.scratch = r.store.gather(&q.values, r.scratch[:0])
+		q.rank(r.scratch, spread)
+	}
+	q.values = valueList{}
+	q.settle()
+}
+
+// rankAll ranks what the tallies hold, after which nothing more may come.
+func (c *counter) rankAll(tallies []*tally) {
+	const each = 64
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), (len(tallies)+each-1)/each) {
+		wg.Go(func() {
+			r := &ranker{store: &c.values, spread: c.opt.Distributions}
+			for {
+				from := int(next.Add(each)) - each
+				if from >= len(tallies) {
+					return
+				}
+				for _, tl := range tallies[from:min(from+each, len(tallies))] {
+					r.seal(&tl.latency, r.spread)
+					if tl.streaming != nil {
+						r.seal(&tl.streaming.ttft, false)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 // percent99 is the quantile that a p99 is.

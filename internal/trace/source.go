@@ -33,9 +33,9 @@ type source struct {
 	ctx   context.Context // ends with that of the reading, or when the source is closed
 	stop  context.CancelFunc
 	done  chan struct{} // closed when nobody reads ahead any more; nil where nobody does
-	shape *shapedFile // where detect found one
-	file  *os.File    // where its text can be read from any place; else nil
-	start int64       // where in the file the text starts
+	shape *shapedFile   // where detect found one
+	file  *os.File      // where its text can be read from any place; else nil
+	start int64         // where in the file the text starts
 }
 
 // Close ends all reading of the source.

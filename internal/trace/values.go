@@ -52,13 +52,20 @@ func (s *valueStore) chunk() int32 {
 	return int32(len(s.before))
 }
 
+// gather appends the values of a list to out, in any order.
+func (s *valueStore) gather(l *valueList, out []float64) []float64 {
+	n := (l.n-1)%chunkLen + 1
+	for c := l.last; c != 0; c, n = s.before[c-1], chunkLen {
+		out = append(out, s.values(c)[:n]...)
+	}
+	return out
+}
+
 // take returns the values of a list, in any order and until the next call, and
 // empties it.
 func (s *valueStore) take(l *valueList) []float64 {
-	s.scratch = s.scratch[:0]
-	n := (l.n-1)%chunkLen + 1
-	for c := l.last; c != 0; n = chunkLen {
-		s.scratch = append(s.scratch, s.values(c)[:n]...)
+	s.scratch = s.gather(l, s.scratch[:0])
+	for c := l.last; c != 0; {
 		c, s.before[c-1], s.free = s.before[c-1], s.free, c
 	}
 	*l = valueList{}
