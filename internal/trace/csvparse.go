@@ -65,102 +65,161 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 // csvScan is where a parser stands in a row.
 type csvScan struct {
 	wanted []csvCell // that are still to come
+	want   int       // the column of the first of them, -1 where there is none
 	column int
 	from   int // where the cell starts
+}
+
+func (at *csvScan) next() {
+	if at.want = -1; len(at.wanted) > 0 {
+		at.want = at.wanted[0].index
+	}
 }
 
 // cells reads the cells of the row at b[i] into p.q, eight bytes at a time. It
 // returns the index of the newline that ends the row, and how many lines it has.
 func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
 	at := csvScan{wanted: p.rc.cells, from: i}
-	lines = 1
-	for {
+	at.next()
+	high := uint64(0)
+	for lines = 1; ; {
 		x := load(b, i)
 		comma, line, quote := x^ones*',', x^ones*'\n', x^ones*'"'
-		p.high = p.high || x&highs != 0
+		high |= x
 		// Of each byte that is looked for the lowest is found; those above it may
 		// err, so the byte itself is looked at.
 		m := ((comma-ones)&^comma | (line-ones)&^line | (quote-ones)&^quote | (x-ones)&^x) & highs
 		next := i + 8
 		for ; m != 0; m &= m - 1 {
 			j := i + bits.TrailingZeros64(m)/8
-			switch b[j] {
-			case ',':
-				if !p.cell(&at, b[at.from:j]) {
+			c := b[j]
+			if c == ',' || c == '\n' {
+				if at.column == at.want && !p.plain(&at, b, j, high) {
 					return j, 0, false
+				}
+				at.column++
+				if c == '\n' {
+					p.high = p.high || high&highs != 0
+					return j, lines, at.column == p.rc.width && (at.column > 1 || !blank(b[at.from:j]))
 				}
 				at.from = j + 1
 				continue
-			case '\n':
-				if !p.cell(&at, b[at.from:j]) {
-					return j, 0, false
-				}
-				return j, lines, at.column == p.rc.width && (at.column > 1 || !blank(b[at.from:j]))
-			case '"':
-				if j != at.from {
-					return j, 0, false
-				}
-				newlines := 0
-				if next, newlines, ok = p.quoted(&at, b, j+1); !ok {
-					return j, 0, false
-				}
-				if lines += newlines; b[next] == '\n' {
-					return next, lines, at.column == p.rc.width
-				}
-				next++
-				at.from = next
-			case 0:
+			}
+			if c == 0 || c == '"' && j != at.from {
 				return j, 0, false
-			default:
+			}
+			if c != '"' {
 				continue
 			}
+			newlines := 0
+			if next, newlines, ok = p.quoted(&at, b, j+1); !ok {
+				return j, 0, false
+			}
+			if lines += newlines; b[next] == '\n' {
+				p.high = p.high || high&highs != 0
+				return next, lines, at.column == p.rc.width
+			}
+			next++
+			at.from = next
 			break
 		}
 		i = next
 	}
 }
 
-// cell takes the text of a cell where it is wanted.
-func (p *csvParser) cell(at *csvScan, text []byte) bool {
-	n := at.column
-	at.column++
-	for len(at.wanted) > 0 && at.wanted[0].index == n {
-		if p.high && !utf8.Valid(text) || !p.put(at.wanted[0].field, trim(text)) {
+// plain reads the cell that ends at b[j] into the fields that stand there.
+func (p *csvParser) plain(at *csvScan, b []byte, j int, high uint64) bool {
+	for at.column == at.want {
+		f := at.wanted[0].field
+		at.wanted = at.wanted[1:]
+		at.next()
+		switch classes[f] {
+		case numberClass:
+			if n, end, ok := shortNumber(b, at.from); ok && end == j && n.mant < 1<<53 {
+				p.q.meet(f)
+				p.q.nums[f] = n
+				continue
+			}
+		case flagClass:
+			if end, ok := p.word(b, at.from, f); ok && end == j {
+				continue
+			}
+		}
+		text := b[at.from:j]
+		if high&highs != 0 && !utf8.Valid(text) || !p.put(f, trim(text)) {
 			return false
 		}
-		at.wanted = at.wanted[1:]
 	}
 	return true
+}
+
+// word reads true or false.
+func (p *csvParser) word(b []byte, i int, f Field) (end int, ok bool) {
+	switch x := load(b, i); {
+	case x&0xffffffff == wordTrue:
+		end = i + 4
+	case x&0xffffffffff == wordFalse:
+		end = i + 5
+	}
+	if c := b[end]; end == 0 || c != ',' && c != '\n' {
+		return end, false
+	}
+	if p.q.meet(f); end == i+4 {
+		p.q.flags.add(f)
+	}
+	return end, true
 }
 
 // quoted reads the quoted cell whose first byte is b[i]. It returns the index of
 // the comma or newline after it, and how many newlines are in it.
 func (p *csvParser) quoted(at *csvScan, b []byte, i int) (end, newlines int, ok bool) {
-	end = quotedEnd(b, i)
-	if end < 0 {
-		return i, 0, false
-	}
-	text := b[i : end-1]
-	if bytes.IndexByte(text, 0) >= 0 {
-		return i, 0, false
-	}
-	newlines = bytes.Count(text, []byte("\n"))
-	p.high = p.high || !p.high && !ascii(text)
-	if len(at.wanted) > 0 && at.wanted[0].index == at.column && bytes.ContainsAny(text, "\"\r") {
-		return i, 0, false // it must be decoded
-	}
-	if b[end] == '\r' && b[end+1] == '\n' {
-		end++
-	}
-	return end, newlines, (b[end] == ',' || b[end] == '\n') && p.cell(at, text)
-}
-
-func ascii(text []byte) bool {
-	for _, c := range text {
-		if c >= utf8.RuneSelf {
-			return false
+	from, doubled := i, false
+	for {
+		x := load(b, i)
+		line, quote := x^ones*'\n', x^ones*'"'
+		p.high = p.high || x&highs != 0
+		m := ((line-ones)&^line | (quote-ones)&^quote | (x-ones)&^x) & highs
+		if m == 0 {
+			i += 8
+			continue
+		}
+		i += bits.TrailingZeros64(m)/8 + 1
+		switch b[i-1] {
+		case '\n':
+			newlines++
+		case '"':
+			if b[i] == '"' {
+				doubled = true
+				i++
+				continue
+			}
+			end = i
+			if b[end] == '\r' && b[end+1] == '\n' {
+				end++
+			}
+			if b[end] != ',' && b[end] != '\n' {
+				return i, 0, false
+			}
+			return end, newlines, p.cell(at, b[from:i-1], doubled)
+		default: // a NUL, of which there must be one where the block ends
+			return i, 0, false
 		}
 	}
+}
+
+// cell takes the text of a quoted cell where it is wanted.
+func (p *csvParser) cell(at *csvScan, text []byte, doubled bool) bool {
+	for at.column == at.want {
+		if doubled || bytes.IndexByte(text, '\r') >= 0 { // it must be decoded
+			return false
+		}
+		if p.high && !utf8.Valid(text) || !p.put(at.wanted[0].field, trim(text)) {
+			return false
+		}
+		at.wanted = at.wanted[1:]
+		at.next()
+	}
+	at.column++
 	return true
 }
 

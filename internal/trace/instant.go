@@ -43,8 +43,15 @@ func (m *minute) of(s []byte) (t int64, ok bool) {
 	if s[0] != '.' || len(s) == 1 {
 		return 0, false
 	}
-	ns := int64(0)
-	for _, c := range s[1:] {
+	ns, digits := int64(0), s[1:]
+	if len(digits) >= 8 {
+		v, n := digits8(load(digits, 0))
+		if n < 8 {
+			return 0, false
+		}
+		ns, digits = int64(v), digits[8:]
+	}
+	for _, c := range digits {
 		if c -= '0'; c > 9 {
 			return 0, false
 		}

@@ -6,16 +6,17 @@ import (
 	"fmt"
 	"io"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 
 	"github.com/parquet-go/parquet-go"
+	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
 const (
-	// parquetBuffer is the buffer of each column that is being read.
-	parquetBuffer = 64 << 10
+	// parquetBuffer is the buffer of each column that is being read: enough for
+	// the header of a page, as what follows it needs none.
+	parquetBuffer = 512
 	// maxParquetWorkers bounds the memory. Rows are counted in the order of
 	// the file, one batch at a time, so that more workers would wait for that.
 	maxParquetWorkers = 4
@@ -25,17 +26,17 @@ const (
 // large ones, by as many goroutines as there are cores, counted in the order
 // of the file. It reads the columns of the plan and no others.
 func (f *feed) readParquet(ctx context.Context, src *source, r io.ReaderAt, size int64, run *fileRun, progress func(int64)) error {
-	table, err := openParquet(src.name, r, size)
+	meta, file, err := openParquet(src.name, r, size)
 	if err != nil {
 		return err
 	}
-	leaves := leavesOf(table.Root())
+	leaves := leavesOf(file.Root())
 	p, err := f.opt.bind(run.name, columnNames(leaves))
 	if err != nil {
 		return err
 	}
 	f.usePlan(run, p)
-	read := &parquetRead{feed: f, run: run, file: table, r: r, ctx: ctx, progress: progress, size: size}
+	read := &parquetRead{feed: f, run: run, meta: meta, file: file, r: r, ctx: ctx, progress: progress, size: size}
 	if err := read.place(leaves); err != nil {
 		return err
 	}
@@ -57,16 +58,25 @@ func (f *feed) usePlan(run *fileRun, p *plan) {
 	}
 }
 
-// openParquet reads a file's table of contents.
-func openParquet(name string, r io.ReaderAt, size int64) (file *parquet.File, err error) {
-	if err := checkFooter(name, r, size); err != nil {
-		return nil, err
+// openParquet reads a file's table of contents, and opens what the library reads
+// in its place.
+func openParquet(name string, r io.ReaderAt, size int64) (meta *pqformat.FileMetaData, file *parquet.File, err error) {
+	table, err := readFooter(name, r, size)
+	if err != nil {
+		return nil, nil, err
 	}
 	err = caught(name, func() (err error) {
-		file, err = parquet.OpenFile(r, size, parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetBuffer))
+		if meta, err = decodeFooter(table); err != nil {
+			return err
+		}
+		plain, err := decodeFooter(table)
+		if err != nil {
+			return err
+		}
+		file, err = openPlain(plain)
 		return err
 	})
-	return file, err
+	return meta, file, err
 }
 
 func encrypted(name string) error {
@@ -88,13 +98,7 @@ func caught(name string, f func() error) (err error) {
 	if _, ok := errors.AsType[Hinter](err); ok || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return err
 	}
-	text := err.Error()
-	switch {
-	case strings.Contains(text, "DecryptionConfig"):
-		return encrypted(name)
-	case strings.Contains(text, "unsupported compression codec"):
-		return &InputError{File: name, Msg: text[strings.Index(text, "unsupported"):], Advice: "snappy, gzip, zstd, brotli, lz4_raw and none are read"}
-	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
 		return &InputError{File: name, Msg: "damaged: a column ends too early"}
 	}
 	return &InputError{File: name, Msg: "damaged", Err: bare(err)}
@@ -104,7 +108,8 @@ func caught(name string, f func() error) (err error) {
 type parquetRead struct {
 	feed     *feed
 	run      *fileRun
-	file     *parquet.File
+	meta     *pqformat.FileMetaData
+	file     *parquet.File // see [openPlain]
 	r        io.ReaderAt
 	ctx      context.Context
 	progress func(int64)

@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -44,19 +45,15 @@ type piece struct {
 	value int
 }
 
-func (c *cursor) open(r io.ReaderAt, s *parquetSlice, at int) error {
+func (c *cursor) open(r io.ReaderAt, room *pageRoom, s *parquetSlice, at int) error {
 	c.close()
 	chunk, ok := s.group.ColumnChunks()[c.column.at].(*parquet.FileColumnChunk)
 	if !ok {
 		return errors.New("a column cannot be read")
 	}
-	skip := int64(0)
-	if s.starts != nil {
-		start := s.starts[at]
-		r, skip = &gapReader{r: r, cut: start.cut, gap: start.gap}, start.skip
-	}
-	c.pages = chunk.PagesFrom(r)
-	for skip > 0 {
+	start := s.starts[at]
+	c.pages = chunk.PagesFrom(&pageServer{r: r, codec: start.codec, pages: start.pages, start: servedFrom, room: room})
+	for skip := start.skip; skip > 0; {
 		if err := c.load(); err != nil {
 			return err
 		}
@@ -111,11 +108,7 @@ func (c *cursor) forward(n int) {
 	if defs := c.page.defs; defs == nil {
 		c.value += n
 	} else {
-		for _, level := range defs[c.row : c.row+n] {
-			if level == c.column.nulls {
-				c.value++
-			}
-		}
+		c.value += bytes.Count(defs[c.row:c.row+n], []byte{c.column.nulls})
 	}
 	c.row += n
 }

@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/parquet-go/parquet-go"
+	"github.com/parquet-go/parquet-go/compress"
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
 // requests are columns of n rows, a second apart, all that is usual in them.
@@ -274,5 +278,54 @@ func TestReadingParquetEndsWithItsContext(t *testing.T) {
 		if f.data.Rows == 2000 {
 			t.Errorf("after %d reads: all was read", reads)
 		}
+	}
+}
+
+// Pages that exactly fill the library's buffers, and pages that do not get
+// smaller: it loses them where it unpacks them itself.
+func TestPagesOfAnySizeAreUnpacked(t *testing.T) {
+	random := rand.New(rand.NewPCG(3, 4))
+	columns := []columnSpec{{name: "ts", node: parquet.Int(64)}, {name: "latency_ms", node: parquet.Leaf(parquet.DoubleType)}, {name: "cost_usd", node: parquet.Leaf(parquet.DoubleType)}}
+	for i := range 4096 {
+		for j, v := range []any{someStart.UnixMilli() + int64(i), random.Float64() * 1000, float64(random.IntN(50))} {
+			columns[j].values = append(columns[j].values, v)
+		}
+	}
+	want, err := readTable(t, Options{}, writeTable(t, columns, parquet.Compression(&parquet.Uncompressed)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, codec := range []compress.Codec{&parquet.Snappy, &parquet.Gzip, &parquet.Zstd, &parquet.Brotli, &parquet.Lz4Raw} {
+		for _, page := range []int{4 << 10, 8 << 10, 32 << 10, 1 << 20} {
+			for _, version := range []int{1, 2} {
+				got, err := readTable(t, Options{}, writeTable(t, columns, parquet.Compression(codec), parquet.PageBufferSize(page), parquet.DataPageVersion(version)))
+				if err != nil {
+					t.Fatalf("%s, pages of %d bytes: %v", codec, page, err)
+				}
+				if diff := cmp.Diff(want.Windows, got.Windows); diff != "" {
+					t.Errorf("%s, pages of %d bytes: %s", codec, page, diff)
+				}
+			}
+		}
+	}
+}
+
+func TestParquetInAnUnknownCompressionIsTold(t *testing.T) {
+	file := writeTable(t, requests(3))
+	meta, err := decodeFooter(file[len(file)-8-int(binary.LittleEndian.Uint32(file[len(file)-8:])):])
+	if err != nil {
+		t.Fatal(err)
+	}
+	meta.RowGroups[0].Columns[1].MetaData.Codec = pqformat.LZO
+	table, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = binary.LittleEndian.AppendUint32(append(bytes.Clone(file[:len(file)-8]), table...), uint32(len(table)))
+	file = append(file, parquetMagic...)
+	_, err = readTable(t, Options{}, file)
+	e, ok := errors.AsType[*InputError](err)
+	if !ok || e.Msg != "column latency_ms is compressed with lzo, which is not read" {
+		t.Errorf("error %v", err)
 	}
 }

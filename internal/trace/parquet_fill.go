@@ -34,6 +34,7 @@ type parquetBatch struct {
 type parquetFill struct {
 	*parquetRead
 	lanes  []lane
+	room   pageRoom
 	row    int64 // of the file, the first of the next batch
 	time   timeReader
 	places []int32
@@ -109,7 +110,7 @@ func newParquetFill(p *parquetRead) parquetFill {
 func (f *parquetFill) open(s *parquetSlice) error {
 	f.row = s.first
 	for i := range f.lanes {
-		if err := f.lanes[i].open(f.r, s, i); err != nil {
+		if err := f.lanes[i].open(f.r, &f.room, s, i); err != nil {
 			return err
 		}
 	}
@@ -239,8 +240,12 @@ func (f *parquetFill) placesOf(p *piece) (places []int32, values int) {
 
 // read takes what a piece of a column says of its rows.
 func (f *parquetFill) read(l *lane, p *piece, b *parquetBatch) {
-	places, values := f.placesOf(p)
 	field := l.column.field
+	if p.index == nil && l.column.form.kind == formBool && field.value() == flagValue {
+		f.readBits(flagPlace(field), p)
+		return
+	}
+	places, values := f.placesOf(p)
 	if field == f.run.plan.time {
 		f.readTimes(l, b, p, places, values)
 		return
@@ -393,10 +398,6 @@ func (f *parquetFill) readTokens(p *piece, places []int32, counts []counted) {
 func (f *parquetFill) readFlags(l *lane, p *piece, places []int32, values int) {
 	at := flagPlace(l.column.field)
 	yes, told := f.yes[at], f.told[at]
-	if p.index == nil && l.column.form.kind == formBool {
-		f.readBits(yes, told, p)
-		return
-	}
 	ids, from := l.words.of(p, values)
 	for i, place := range places {
 		if place < 0 {
@@ -425,21 +426,26 @@ func (f *parquetFill) readFlags(l *lane, p *piece, places []int32, values int) {
 }
 
 // readBits reads flags that are bits, without those of nulls between them.
-func (f *parquetFill) readBits(yes, told rowBits, p *piece) {
+func (f *parquetFill) readBits(at int, p *piece) {
+	yes, told := f.yes[at], f.told[at]
 	if p.defs == nil {
 		told.fill(p.first, p.first+p.n)
 		yes.take(p.first, p.n, p.cells.bits, p.value)
 		return
 	}
-	value := p.value
+	value, last := p.value, p.cells.n-1
+	if last < 0 {
+		return
+	}
 	for i, level := range p.defs[p.row : p.row+p.n] {
-		if level != p.level {
-			continue
+		row, known := p.first+i, uint64(0)
+		if level == p.level {
+			known = 1
 		}
-		row := p.first + i
-		told.set(row)
-		yes[row>>6] |= uint64(p.cells.bits[value>>3]>>(value&7)&1) << (row & 63)
-		value++
+		bit := min(value, last) // where nulls are all that follows
+		told[row>>6] |= known << (row & 63)
+		yes[row>>6] |= known & uint64(p.cells.bits[bit>>3]>>(bit&7)) << (row & 63)
+		value += int(known)
 	}
 }
 

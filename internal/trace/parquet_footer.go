@@ -4,6 +4,9 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+
+	"github.com/parquet-go/parquet-go/encoding/thrift"
+	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
 const (
@@ -13,38 +16,44 @@ const (
 	parquetTail = 8
 )
 
-// checkFooter tells a file that is whole from one that is cut off, which has no
+// readFooter reads a file's table of contents. It tells a file that is whole from one that is cut off, which has no
 // table of contents, and makes sure that the table says of nothing that there
 // is more of it than there are bytes: room would be made for it.
-func checkFooter(name string, r io.ReaderAt, size int64) error {
+func readFooter(name string, r io.ReaderAt, size int64) ([]byte, error) {
 	cut := &InputError{File: name, Msg: "cut off: a Parquet file ends with a table of its contents, and this one has none", Advice: "was it copied or written to its end?"}
 	var tail [parquetTail]byte
 	if size < int64(len(parquetMagic)+len(tail)) {
-		return cut
+		return nil, cut
 	}
 	if err := readAt(r, tail[:], size-int64(len(tail))); err != nil {
-		return &InputError{File: name, Err: bare(err)}
+		return nil, &InputError{File: name, Err: bare(err)}
 	}
 	switch string(tail[4:]) {
 	case parquetMagic:
 	case "PARE":
-		return encrypted(name)
+		return nil, encrypted(name)
 	default:
-		return cut
+		return nil, cut
 	}
 	n := int64(binary.LittleEndian.Uint32(tail[:4]))
 	damaged := &InputError{File: name, Msg: "damaged: its table of contents cannot be read"}
 	if n > size-int64(len(parquetMagic)+len(tail)) {
-		return damaged
+		return nil, damaged
 	}
 	footer := make([]byte, n)
 	if err := readAt(r, footer, size-parquetTail-n); err != nil {
-		return &InputError{File: name, Err: bare(err)}
+		return nil, &InputError{File: name, Err: bare(err)}
 	}
 	if _, ok := skipThrift(footer, thriftStruct, 0); !ok {
-		return damaged
+		return nil, damaged
 	}
-	return nil
+	return footer, nil
+}
+
+// decodeFooter decodes a table of contents. A signature may follow it.
+func decodeFooter(table []byte) (*pqformat.FileMetaData, error) {
+	meta := new(pqformat.FileMetaData)
+	return meta, thrift.NewDecoder(new(thrift.CompactProtocol).NewReaderFromBytes(table)).Decode(meta)
 }
 
 // readAt fills b.

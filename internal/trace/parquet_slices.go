@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
@@ -16,18 +17,17 @@ var sliceRows = 1 << 17
 
 // parquetSlice is a run of rows of one row group.
 type parquetSlice struct {
-	group *parquet.FileRowGroup
-	first int64 // row of the file
-	rows  int64
-	// starts says where each column starts, nil where the slice is its whole
-	// row group.
+	group  *parquet.FileRowGroup
+	first  int64 // row of the file
+	rows   int64
 	starts []columnStart
 }
 
 // columnStart leads to the first row of a slice in a column.
 type columnStart struct {
-	cut, gap int64 // the gap bytes from cut on, in the file, are pages that have none of the rows
-	skip     int64 // rows of the page after them that are before the slice
+	codec pqformat.CompressionCodec
+	pages []int64 // where its pages are, the dictionary first
+	skip  int64   // rows of the first page with rows that are before the slice
 }
 
 // prepare cuts the file into slices, and settles what the first rows decide.
@@ -47,7 +47,7 @@ func (p *parquetRead) prepare() error {
 				return err
 			}
 			var err error
-			if pages[j], err = p.pagesOf(&p.file.Metadata().RowGroups[i].Columns[p.columns[j].at].MetaData, group.NumRows()); err != nil {
+			if pages[j], err = p.pagesOf(&p.meta.RowGroups[i].Columns[p.columns[j].at].MetaData, group.NumRows()); err != nil {
 				return fmt.Errorf("column %s of row group %d: %w", printable(p.columns[j].name), i, err)
 			}
 		}
@@ -59,18 +59,27 @@ func (p *parquetRead) prepare() error {
 
 // checkChunk refuses a column of a row group that cannot be read.
 func (p *parquetRead) checkChunk(i int, c *parquetColumn, rows int64) error {
-	chunk := &p.file.Metadata().RowGroups[i].Columns[c.at]
+	chunk := &p.meta.RowGroups[i].Columns[c.at]
 	switch {
 	case chunk.CryptoMetadata.Value != nil || len(chunk.EncryptedColumnMetadata) > 0:
 		return encrypted(p.run.name)
 	case chunk.FilePath != "":
 		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is in another file, %s", printable(c.name), printable(chunk.FilePath)), Advice: "write it as one file"}
-	case chunk.MetaData.Codec != p.file.Metadata().RowGroups[0].Columns[c.at].MetaData.Codec:
-		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is compressed in two ways", printable(c.name)), Advice: "write it once more, with one compression"}
+	case !isUnpacked(chunk.MetaData.Codec):
+		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is compressed with %s, which is not read", printable(c.name), strings.ToLower(chunk.MetaData.Codec.String())), Advice: "snappy, gzip, zstd, brotli, lz4_raw and none are read"}
 	case chunk.MetaData.NumValues != rows:
 		return fmt.Errorf("column %s has %d values in row group %d of %d rows", printable(c.name), chunk.MetaData.NumValues, i, rows)
 	}
 	return nil
+}
+
+// isUnpacked reports whether [unpack] knows a codec.
+func isUnpacked(c pqformat.CompressionCodec) bool {
+	switch c {
+	case pqformat.Uncompressed, pqformat.Snappy, pqformat.Gzip, pqformat.Zstd, pqformat.Brotli, pqformat.Lz4Raw:
+		return true
+	}
+	return false
 }
 
 // cutGroup cuts a row group into slices, unless it is small. No page is longer
@@ -80,12 +89,6 @@ func cutGroup(group *parquet.FileRowGroup, first int64, pages []pageTable) (out 
 	step := int64(sliceRows)
 	for i := range pages {
 		step = max(step, pages[i].longest())
-		if pages[i].whole {
-			step = rows
-		}
-	}
-	if rows <= step {
-		return []parquetSlice{{group: group, first: first, rows: rows}}
 	}
 	for from := int64(0); from < rows; from += step {
 		s := parquetSlice{group: group, first: first + from, rows: min(step, rows-from), starts: make([]columnStart, len(pages))}
@@ -99,9 +102,10 @@ func cutGroup(group *parquet.FileRowGroup, first int64, pages []pageTable) (out 
 
 // pageTable says where the pages of a column are in the file.
 type pageTable struct {
-	offsets []int64
-	first   []int64 // their first rows, and how many rows there are
-	whole   bool    // it can be read from its start only
+	codec      pqformat.CompressionCodec
+	dictionary int64 // 0: none
+	offsets    []int64
+	first      []int64 // their first rows, and how many rows there are
 }
 
 func (t *pageTable) longest() (rows int64) {
@@ -116,17 +120,21 @@ func (t *pageTable) start(row int64) columnStart {
 	for t.first[i+1] <= row {
 		i++
 	}
-	return columnStart{cut: t.offsets[0], gap: t.offsets[i] - t.offsets[0], skip: row - t.first[i]}
+	s := columnStart{codec: t.codec, pages: t.offsets[i:], skip: row - t.first[i]}
+	if t.dictionary > 0 {
+		s.pages = append([]int64{t.dictionary}, s.pages...)
+	}
+	return s
 }
 
 // pagesOf reads the headers of a column's pages, and refuses those that promise
 // what cannot be.
 func (p *parquetRead) pagesOf(meta *pqformat.ColumnMetaData, rows int64) (t pageTable, err error) {
 	at := meta.DataPageOffset
-	if d := meta.DictionaryPageOffset; d != 0 {
-		t.whole = d > at
-		at = d
+	if d := meta.DictionaryPageOffset; d > 0 {
+		at = min(at, d)
 	}
+	t.codec = meta.Codec
 	end := at + meta.TotalCompressedSize
 	if at < 0 || meta.TotalCompressedSize < 0 || end < at || end > p.size {
 		return t, errors.New("it is said to be where the file is not")
@@ -143,15 +151,17 @@ func (p *parquetRead) pagesOf(meta *pqformat.ColumnMetaData, rows int64) (t page
 		n := valuesOf(&h)
 		next := at + size + int64(h.CompressedPageSize)
 		switch {
-		case h.CompressedPageSize < 0 || next > end || n > rows-known, int64(h.UncompressedPageSize) > max(meta.TotalUncompressedSize, sanePage):
+		case h.CompressedPageSize < 0 || next > end || n > rows-known || h.UncompressedPageSize < 0 || int64(h.UncompressedPageSize) > max(meta.TotalUncompressedSize, sanePage):
 			return t, errors.New("a page is longer than its column")
 		case n > 0:
 			known += n
 			t.offsets, t.first = append(t.offsets, at), append(t.first, known)
 		case n < 0:
 			return t, fmt.Errorf("a page is of the unknown kind %s", h.Type)
-		case len(t.offsets) > 0:
-			t.whole = true
+		case h.Type == pqformat.DictionaryPage && (len(t.offsets) > 0 || t.dictionary > 0):
+			return t, errors.New("its dictionary is not at its start")
+		case h.Type == pqformat.DictionaryPage:
+			t.dictionary = at
 		}
 		at = next
 	}
@@ -193,22 +203,4 @@ func pageHeader(r io.ReaderAt, at int64) (h pqformat.PageHeader, size int64, err
 		}
 	}
 	return h, 0, err
-}
-
-// gapReader reads a file as if some bytes were not in it.
-type gapReader struct {
-	r        io.ReaderAt
-	cut, gap int64
-}
-
-// ReadAt implements [io.ReaderAt].
-func (g *gapReader) ReadAt(b []byte, at int64) (n int, err error) {
-	if before := g.cut - at; before > 0 {
-		n, err = g.r.ReadAt(b[:min(before, int64(len(b)))], at)
-		if err != nil || n == len(b) {
-			return n, err
-		}
-	}
-	more, err := g.r.ReadAt(b[n:], at+int64(n)+g.gap)
-	return n + more, err
 }

@@ -1,7 +1,5 @@
 package trace
 
-import "slices"
-
 // stretch is a run of rows of a batch that are of one window and have the same
 // label, summed up.
 type stretch struct {
@@ -13,7 +11,8 @@ type stretch struct {
 	solved, judged int32
 	flags, flagged [2]int32 // of the first flagFields
 	priced         int32
-	timed          int32 // rows with a latency, and as many latencies of the batch
+	timed          int32   // rows with a latency, and as many latencies of the batch
+	most           float64 // the largest of them
 	nonFinite      int64
 	cost           int64 // nano-USD
 }
@@ -77,13 +76,20 @@ func (f *parquetFill) sumRows(s *stretch, b *parquetBatch, i, j int) {
 			s.nonFinite += int64(n)
 		}
 	}
-	if s.timed = f.timed.count(i, j); s.timed == s.n {
+	s.timed = f.timed.count(i, j)
+	before := len(b.latencies)
+	if s.timed == s.n {
 		b.latencies = append(b.latencies, f.latencies[i:j]...)
-		return
+	} else {
+		for k := i; k < j; k++ {
+			if f.timed.has(k) {
+				b.latencies = append(b.latencies, f.latencies[k])
+			}
+		}
 	}
-	for k := i; k < j; k++ {
-		if f.timed.has(k) {
-			b.latencies = append(b.latencies, f.latencies[k])
+	for _, v := range b.latencies[before:] {
+		if v > s.most {
+			s.most = v
 		}
 	}
 }
@@ -175,11 +181,12 @@ func (c *counter) countStretch(s *stretch, arm int, solvedSeen bool, latencies [
 	}
 	tl.priced += int64(s.priced)
 	tl.cost.add(uint64(s.cost))
-	c.timeMany(tl, latencies)
+	c.timeMany(tl, latencies, s.most)
 }
 
-// timeMany is [counter.time] for many latencies of records.
-func (c *counter) timeMany(tl *tally, latencies []float64) {
+// timeMany is [counter.time] for many latencies of records, the largest of which
+// is most.
+func (c *counter) timeMany(tl *tally, latencies []float64, most float64) {
 	if tl.speed != nil {
 		for _, ms := range latencies {
 			c.measureSpeed(tl, ms)
@@ -194,7 +201,7 @@ func (c *counter) timeMany(tl *tally, latencies []float64) {
 			latencies = latencies[1:]
 			continue
 		}
-		tl.latency.most = max(tl.latency.most, slices.Max(latencies))
+		tl.latency.most = max(tl.latency.most, most)
 		c.values.pushAll(&tl.latency.values, latencies)
 		c.latencies.held += len(latencies)
 		tl.inSpeed.n += len(latencies)

@@ -146,7 +146,7 @@ func (p *parquetRead) guessUnit(c *cursor, at int) error {
 	defer c.close()
 	for i := range p.slices {
 		s := &p.slices[i]
-		if err := c.open(p.r, s, at); err != nil {
+		if err := c.open(p.r, new(pageRoom), s, at); err != nil {
 			return err
 		}
 		for left := int(s.rows); left > 0; {
