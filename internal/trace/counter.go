@@ -24,8 +24,6 @@ type counter struct {
 	lastKey tallyKey
 
 	seed      maphash.Seed
-	likely    int        // digests of the tally before: the next has as many
-	spare     []uint64   // slots that were let go
 	values    valueStore // latencies and times to first token
 	latencies shelf
 	digests   shelf
@@ -73,7 +71,7 @@ type tally struct {
 	speed     *speed
 	streaming *streaming
 
-	digests  digestSet
+	digests  digestLog
 	noDigest bool // digests were given up to save memory
 	inSeen   place
 }
@@ -175,9 +173,6 @@ func (c *counter) tally(t int64, arm int) *tally {
 		}
 		c.tallies[key] = tl
 	}
-	if c.last != nil {
-		c.likely = c.last.digests.n
-	}
 	c.last, c.lastKey = tl, key
 	c.latencies.touch(&tl.inSpeed)
 	c.digests.touch(&tl.inSeen)
@@ -218,10 +213,7 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 		c.unsure++
 		return false
 	}
-	if tl.digests.slots == nil {
-		c.beginDigests(&tl.digests)
-	}
-	if !tl.digests.add(rec.digest) {
+	if !tl.digests.add(rec.t, rec.digest) {
 		if rec.named {
 			c.data.Duplicates++
 			return true
@@ -232,25 +224,9 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 	c.digests.put(&tl.inSeen, tl)
 	for c.digests.full() {
 		old := c.digests.drop()
-		c.spare = old.digests.slots
-		old.digests, old.noDigest = digestSet{}, true
+		old.digests, old.noDigest = digestLog{}, true
 	}
 	return false
-}
-
-// beginDigests gives a set the slots that the one before it came to need: those
-// of another that were let go, where they are as many.
-func (c *counter) beginDigests(d *digestSet) {
-	slots := 4
-	for 4*c.likely > 3*slots {
-		slots *= 2
-	}
-	if len(c.spare) == slots {
-		clear(c.spare)
-		d.slots, c.spare = c.spare, nil
-		return
-	}
-	d.grow(slots)
 }
 
 func (c *counter) flag(tl *tally, rec *record) {
@@ -331,7 +307,7 @@ func (c *counter) finish(f *feed) {
 	d.Windows = slices.Grow(d.Windows, len(tallies))
 	c.rankAll(tallies)
 	for _, tl := range tallies {
-		tl.digests = digestSet{} // nothing is compared any more
+		tl.digests = digestLog{} // nothing is compared any more
 		if tl.total > 0 {
 			d.Windows = append(d.Windows, c.window(tl))
 		}

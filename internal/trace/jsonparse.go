@@ -42,7 +42,7 @@ func (p *jsonParser) line(b *block, i, line int, out *batch) (next int) {
 		return 0
 	}
 	p.q.raw = b.buf[i:end]
-	if !p.nested() {
+	if len(p.rc.keys.nested) > 0 && !p.nested() {
 		return 0
 	}
 	rec := p.take(out, line)

@@ -414,7 +414,7 @@ func (l *Live) Windows(until time.Time) []release.Window {
 		c.latencies.remove(&tl.inSpeed)
 		c.digests.remove(&tl.inSeen)
 		c.seal(tl, false)
-		tl.digests = digestSet{}
+		tl.digests = digestLog{}
 		w := c.window(tl)
 		if s := l.users[key]; !s.anonymous {
 			w.Users, w.Known = s.users.len(), w.Known|release.HasUsers

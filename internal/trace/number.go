@@ -194,7 +194,7 @@ func (n number) negative() bool { return n.neg && (n.mant != 0 || n.cut) }
 // away: a mantissa below 2^53 and a power of ten up to 10^15 are float64s
 // themselves, and their quotient is rounded once, hence right (Clinger, How to
 // Read Floating Point Numbers Accurately, PLDI 1990).
-func (n number) exact(pow int) (float64, bool) {
+func (n *number) exact(pow int) (float64, bool) {
 	e := n.exp + pow
 	if n.cut || n.mant >= 1<<53 || e > 0 || e < -15 {
 		return 0, false

@@ -141,9 +141,13 @@ func (p *parquetRead) all() error {
 	p.cond = sync.NewCond(&p.mu)
 	stop := context.AfterFunc(p.ctx, func() { p.fail(p.ctx.Err()) })
 	defer stop()
+	workers := make([]*parquetWorker, min(runtime.GOMAXPROCS(0), maxParquetWorkers, len(p.slices)))
+	for i := range workers {
+		workers[i] = newParquetWorker(p) // they look at what is known before any counts
+	}
 	var wg sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), maxParquetWorkers, len(p.slices)) {
-		wg.Go(func() { newParquetWorker(p).run() })
+	for _, w := range workers {
+		wg.Go(w.run)
 	}
 	wg.Wait()
 	p.mu.Lock()

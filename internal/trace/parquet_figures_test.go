@@ -69,14 +69,11 @@ func TestMeasureOfADoubleIsThatOfItsShortestDecimal(t *testing.T) {
 	})
 }
 
-// All decimals of up to six digits, of which the fast way believes that the one
+// Decimals of up to six digits, of which the fast way believes that the one
 // it finds is the shortest.
 func TestFloatsOfSixDigitsAreReadAsWritten(t *testing.T) {
 	c := cells{form: form{kind: formFloat}, n: 1, floats: make([]float32, 1)}
-	for n := range 1_000_000 {
-		if n%7 != 0 && !testing.Short() && n%10 != 5 {
-			continue
-		}
+	for n := 0; n < 1_000_000; n += 7 {
 		c.floats[0] = float32(float64(n) / 1e6)
 		checkMeasure(t, &c, 3)
 	}

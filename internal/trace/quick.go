@@ -168,9 +168,10 @@ func (w *rowTaker) fill(rec *record, out *batch) (ok bool) {
 	}
 	rec.solvedSeen = q.has.has(FieldSolved)
 	rec.judged, rec.solved = q.present(FieldSolved), q.flags.has(FieldSolved)
-	for i, f := range flagFields {
-		rec.flagged[i], rec.flags[i] = q.present(f), q.flags.has(f)
-	}
+	// One by one, since a loop over flagFields takes as long as all the rest.
+	there := q.has &^ q.null
+	rec.flagged = [...]bool{there.has(FieldViolation), there.has(FieldTransfer), there.has(FieldStreamAborted)}
+	rec.flags = [...]bool{q.flags.has(FieldViolation), q.flags.has(FieldTransfer), q.flags.has(FieldStreamAborted)}
 	if !rec.fillCost(q, rc) || !rec.fillLatency(q, rc) || q.has&streamFields != 0 && !w.fillStream(rec, out) {
 		return false
 	}
@@ -212,19 +213,19 @@ func (rec *record) fillLatency(q *quickRow, rc *recipe) (ok bool) {
 	if !rec.finite(q, FieldLatency) {
 		return true
 	}
-	rec.latency, ok = q.measure(FieldLatency, rc)
+	rec.latency, ok = q.measure(FieldLatency, rc.latency)
 	rec.timed = true
 	return ok
 }
 
-// measure is a number in the field's unit. It reports false for one that must be
-// read off its text.
-func (q *quickRow) measure(f Field, rc *recipe) (float64, bool) {
-	n := q.nums[f]
-	if n.negative() {
+// measure is a number times 10^pow. It reports false for one that must be read
+// off its text.
+func (q *quickRow) measure(f Field, pow int) (float64, bool) {
+	n := &q.nums[f]
+	if n.neg && n.mant != 0 {
 		return 0, false
 	}
-	return n.exact(millis(rc.plan.unit[f]))
+	return n.exact(pow)
 }
 
 // streamFields are the fields of streams, and the status.
@@ -245,10 +246,10 @@ func (w *rowTaker) fillStream(rec *record, out *batch) (ok bool) {
 		rec.status = statusOK
 	}
 	rec.hungUp = rec.status == statusGone
-	if rec.ttft, rec.ttftKnown, ok = rec.elapsedIn(q, FieldTTFT, rc); !ok {
+	if rec.ttft, rec.ttftKnown, ok = rec.elapsedIn(q, FieldTTFT, rc.ttft); !ok {
 		return false
 	}
-	itl, known, ok := rec.elapsedIn(q, FieldITL, rc)
+	itl, known, ok := rec.elapsedIn(q, FieldITL, rc.itl)
 	if !ok || itl > maxITL {
 		return false
 	}
@@ -267,11 +268,11 @@ func (w *rowTaker) fillStream(rec *record, out *batch) (ok bool) {
 }
 
 // elapsedIn is [record.elapsed] for a quick row.
-func (rec *record) elapsedIn(q *quickRow, f Field, rc *recipe) (v float64, known, ok bool) {
+func (rec *record) elapsedIn(q *quickRow, f Field, pow int) (v float64, known, ok bool) {
 	if !rec.finite(q, f) {
 		return 0, false, true
 	}
-	if v, ok = q.measure(f, rc); ok && v == 0 {
+	if v, ok = q.measure(f, pow); ok && v == 0 {
 		rec.zeros++
 	}
 	return v, v > 0, ok
@@ -281,6 +282,9 @@ func (rec *record) elapsedIn(q *quickRow, f Field, rc *recipe) (v float64, known
 // new one.
 func (w *rowTaker) label(out *batch) (uint8, bool) {
 	q := &w.q
+	if len(w.rc.labelled) == 0 && !q.present(FieldScene) && len(out.labels) == 1 && !out.labels[0].of {
+		return 0, true // all rows are of one arm
+	}
 	var l label
 	for i, f := range w.rc.labelled {
 		if q.present(f) {

@@ -19,12 +19,15 @@ type recipe struct {
 	width    int       // columns of CSV
 	quick    bool      // rows are records, and nothing else has to be done with them
 	missing  bool      // no row had some mapped column yet
+	// Powers of ten that turn the figures into milliseconds.
+	latency, ttft, itl int
 }
 
 // recipeOf makes the recipe of a file with a plan.
 func (f *feed) recipeOf(run *fileRun) *recipe {
 	p, c := run.plan, f.records
 	rc := &recipe{plan: p, opt: &f.opt, seed: c.seed, digested: c.digested(false), clock: run.clock}
+	rc.latency, rc.ttft, rc.itl = millis(p.unit[FieldLatency]), millis(p.unit[FieldTTFT]), millis(p.unit[FieldITL])
 	rc.missing = len(p.missed) > 0
 	rc.quick = p.kind == Records && p.adjust == nil
 	if !c.arms.indifferent() {

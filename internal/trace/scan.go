@@ -36,9 +36,9 @@ const maxSlots = 2 * maxOthers
 // keySlot is a key with all that stands between the value before and its own:
 // comma, blanks, quotes, colon.
 type keySlot struct {
-	words, masks [4]uint64 // the prefix, if it is not longer
-	long         []byte    // else the prefix
-	n            int       // its length
+	words, masks [2]uint64 // the first 16 bytes of the prefix
+	n            int       // the length of the prefix
+	rest         []byte    // of the prefix, after 16 bytes
 	use          keyUse
 	strange      bool  // a key that nobody met before
 	field        Field // that is read from it
@@ -67,16 +67,8 @@ func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
 
 // at reports whether the slot's prefix stands at b[i].
 func (k *keySlot) at(b []byte, i int) bool {
-	if load(b, i)&k.masks[0] != k.words[0] {
-		return false
-	}
-	if k.n > 8 && load(b, i+8)&k.masks[1] != k.words[1] {
-		return false
-	}
-	if k.n > 16 && (load(b, i+16)&k.masks[2] != k.words[2] || load(b, i+24)&k.masks[3] != k.words[3]) {
-		return false
-	}
-	return k.n <= 32 || i+k.n <= len(b) && bytes.Equal(b[i:i+k.n], k.long)
+	return (load(b, i)^k.words[0])&k.masks[0]|(load(b, i+8)^k.words[1])&k.masks[1] == 0 &&
+		(k.rest == nil || bytes.HasPrefix(b[i+16:], k.rest))
 }
 
 // object reads the object that starts at b[i] into s.q, and returns the index
@@ -86,19 +78,33 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 	i++
 	for last := &s.start; ; {
 		key := last.next[0]
-		if key == nil || !key.at(b, i) {
-			if key = last.next[1]; key == nil || !key.at(b, i) {
+		// This is key.at(b, i), which most keys pass, without the call.
+		if key == nil || (load(b, i)^key.words[0])&key.masks[0]|(load(b, i+8)^key.words[1])&key.masks[1] != 0 || key.rest != nil && !key.at(b, i) {
+			if key = s.other(b, i, last); key == nil {
 				j := skipBlanks(b, i)
-				if b[j] == '}' {
-					return j + 1, true
-				}
-				if key = s.meet(b, i, last == &s.start); key == nil || key.strange {
-					return i, false
-				}
-				last.follow(key)
+				return j + 1, b[j] == '}'
+			}
+			if key.strange {
+				return i, false
 			}
 		}
+		last = key
 		i += key.n
+		if b[i] == '"' {
+			from := i + 1
+			m := special(load(b, from))
+			for i = from; m == 0; m = special(load(b, i)) {
+				i += 8
+			}
+			if i += bits.TrailingZeros64(m) / 8; b[i] == '"' {
+				if key.use != skipped && !s.plain(b[from:i], key) {
+					return i, false
+				}
+				i++
+				continue
+			}
+			i = from - 1 // something is escaped, or not ASCII
+		}
 		switch key.use {
 		case skipped:
 			i, ok = s.skip(b, i)
@@ -112,8 +118,34 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 		if !ok {
 			return i, false
 		}
-		last = key
 	}
+}
+
+// other finds the slot of the key at b[i], which is not the one that mostly
+// comes after last. It returns nil where there is no key.
+func (s *jsonScanner) other(b []byte, i int, last *keySlot) *keySlot {
+	if key := last.next[1]; key != nil && key.at(b, i) {
+		return key
+	}
+	key := s.meet(b, i, last == &s.start)
+	if key != nil && !key.strange {
+		last.follow(key)
+	}
+	return key
+}
+
+// plain takes the text of a string in which nothing is escaped.
+func (s *jsonScanner) plain(text []byte, key *keySlot) bool {
+	text = trim(text)
+	if key.use != toMany {
+		return s.put(key.field, text)
+	}
+	for _, f := range key.fields {
+		if !s.put(f, text) {
+			return false
+		}
+	}
+	return true
 }
 
 // number reads a value that should be a number.
@@ -188,7 +220,7 @@ func (s *jsonScanner) meet(b []byte, i int, first bool) *keySlot {
 
 func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
 	k := &keySlot{n: len(prefix)}
-	var padded [32]byte
+	var padded [16]byte
 	for i := range copy(padded[:], prefix) {
 		k.masks[i/8] |= 0xff << (i % 8 * 8)
 	}
@@ -196,7 +228,7 @@ func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
 		k.words[i] = load(padded[:], 8*i)
 	}
 	if k.n > len(padded) {
-		k.long = bytes.Clone(prefix)
+		k.rest = bytes.Clone(prefix[len(padded):])
 	}
 	fields, known := s.keys.flat[string(name)]
 	k.strange = !known && !s.keys.full && !s.keys.others[string(name)]
@@ -374,11 +406,7 @@ const (
 // not valid.
 func (s *jsonScanner) stringEnd(b []byte, i int) (end int, escaped bool) {
 	for {
-		x := load(b, i)
-		quote, slash := x^ones*'"', x^ones*'\\'
-		// The lowest byte with its highest bit set is the first that ends the
-		// string, escapes, controls or is not ASCII; those above it may err.
-		m := ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*' ')&^x | x) & highs
+		m := special(load(b, i))
 		if m == 0 {
 			i += 8
 			continue
@@ -400,6 +428,14 @@ func (s *jsonScanner) stringEnd(b []byte, i int) (end int, escaped bool) {
 			return -1, false
 		}
 	}
+}
+
+// special has the highest bit of each byte set that ends a string, escapes, is a
+// control or is not ASCII. Of each kind the lowest is right, so the lowest of
+// all; those above it may err (Mycroft's test for a zero byte).
+func special(x uint64) uint64 {
+	quote, slash := x^ones*'"', x^ones*'\\'
+	return ((quote-ones)&^quote | (slash-ones)&^slash | (x-ones*' ')&^x | x) & highs
 }
 
 // escape is the length of the escape at b[i], 0 if it is none.

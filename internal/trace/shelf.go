@@ -81,6 +81,101 @@ func (s *shelf) unlink(p *place) {
 	p.prev, p.next = nil, nil
 }
 
+// digestLog are the digests of the rows of one tally. Rows that come in the
+// order of time can equal only those of the same instant, so that as long as
+// they do nothing has to be looked up: the digests are put one after the other,
+// and into a set when a row comes that is older than one before it.
+type digestLog struct {
+	list   digestList
+	latest int64 // time of the row put last
+	run    int   // rows put last that have this time
+	set    *digestSet
+	n      int
+}
+
+// maxRun is how many digests of the same instant are compared one by one.
+const maxRun = 16
+
+// add takes the digest of a row that starts at t, and reports false if it was
+// there.
+func (d *digestLog) add(t int64, digest uint64) (added bool) {
+	switch {
+	case d.set != nil:
+		added = d.set.add(digest)
+	case d.n == 0 || t > d.latest:
+		d.latest, d.run, added = t, 0, true
+	case t == d.latest && d.run <= maxRun:
+		added = !d.list.endsWith(digest, d.run)
+	default:
+		d.set = d.list.toSet()
+		d.list = digestList{}
+		added = d.set.add(digest)
+	}
+	if !added {
+		return false
+	}
+	d.n++
+	if d.set == nil {
+		d.list.push(digest)
+		d.run++
+	}
+	return true
+}
+
+// digestList are digests in the order in which they came, in pieces that are
+// never copied.
+type digestList struct {
+	full [][]uint64
+	last []uint64
+}
+
+// pieces grow up to so many digests.
+const maxPiece = 1024
+
+func (l *digestList) push(v uint64) {
+	if len(l.last) == cap(l.last) {
+		if l.last != nil {
+			l.full = append(l.full, l.last)
+		}
+		l.last = make([]uint64, 0, min(max(8, 2*len(l.last)), maxPiece))
+	}
+	l.last = append(l.last, v)
+}
+
+// endsWith reports whether one of the last n digests is v.
+func (l *digestList) endsWith(v uint64, n int) bool {
+	piece, left := l.last, len(l.full)
+	for ; n > 0; n-- {
+		if len(piece) == 0 {
+			left--
+			piece = l.full[left]
+		}
+		if piece[len(piece)-1] == v {
+			return true
+		}
+		piece = piece[:len(piece)-1]
+	}
+	return false
+}
+
+func (l *digestList) toSet() *digestSet {
+	n := len(l.last)
+	for _, piece := range l.full {
+		n += len(piece)
+	}
+	slots := 4
+	for 3*slots < 4*(n+1) {
+		slots *= 2
+	}
+	set := &digestSet{slots: make([]uint64, slots)}
+	for _, piece := range append(l.full, l.last) {
+		for _, v := range piece {
+			set.add(v)
+		}
+	}
+	return set
+}
+
 // digestSet is a set of 64-bit digests other than 0: open addressing, at most
 // three quarters full.
 type digestSet struct {
@@ -91,7 +186,7 @@ type digestSet struct {
 // add puts a digest into the set, and reports false if it was there.
 func (d *digestSet) add(v uint64) bool {
 	if (d.n+1)*4 > len(d.slots)*3 {
-		d.grow(max(4, 2*len(d.slots)))
+		d.grow()
 	}
 	i := d.find(v)
 	if d.slots[i] == v {
@@ -102,10 +197,9 @@ func (d *digestSet) add(v uint64) bool {
 	return true
 }
 
-// grow gives the set so many slots, a power of two.
-func (d *digestSet) grow(slots int) {
+func (d *digestSet) grow() {
 	old := d.slots
-	d.slots = make([]uint64, slots)
+	d.slots = make([]uint64, max(4, 2*len(old)))
 	for _, v := range old {
 		if v != 0 {
 			d.slots[d.find(v)] = v
