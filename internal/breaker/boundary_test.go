@@ -241,7 +241,7 @@ func TestWouldFailDecidesNothing(t *testing.T) {
 			w.Violations, w.Transfers = 400, 400
 			w.Cost, w.P99MS, w.Known = 9, 9000, w.Known|release.HasCost|release.HasP99
 			w = streamed(w, 400, 400)
-			if ev, ok := breaker.Step(&l, st, &w); ok {
+			if ev := breaker.Step(&l, st, &w); ev != nil {
 				t.Fatalf("tripped: %s", say(ev))
 			}
 			for s := release.Signal(0); int(s) < release.Judged; s++ {

@@ -3,13 +3,18 @@
 // states CLOSED, OPEN and HALF_OPEN (DESIGN section 6).
 //
 // It is pure. Time is what the caller says it is, a [State] is plain data that
-// [Tick], [Step] and [Idle] change in place, and nothing is allocated for a
-// window once the ring of recent windows has grown to the longest span.
+// [Tick], [Step] and [Idle] change in place. A replay folds millions of windows
+// that are past nothing: sums are differences of running totals in a ring, what
+// cannot trip is ruled out before its limit is computed, and once the ring has
+// grown to the longest span nothing is allocated but a transition's event.
+//
+// A copy of a State shares the ring. It may be read, or gone on with in the
+// original's place, but not both be stepped; to keep one, write it as JSON.
 //
 //	var st breaker.State
 //	for _, w := range windows {                  // oldest first, gaps left out
-//		if ev, ok := breaker.Tick(&limits, &st, w.T); ok { ... }
-//		if ev, ok := breaker.Step(&limits, &st, &w); ok { ... }
+//		if ev := breaker.Tick(&limits, &st, w.T); ev != nil { ... }
+//		if ev := breaker.Step(&limits, &st, &w); ev != nil { ... }
 //	}
 //
 // What it does not do: it knows nothing of steps, weights and holds (package
@@ -24,52 +29,59 @@ import (
 
 // Tick does the change that time alone brings: an OPEN breaker that is not
 // locked becomes HALF_OPEN at the first tick at or past the end of its
-// cooldown. It reports whether there was one.
-func Tick(l *Limits, st *State, now time.Time) (release.Event, bool) {
-	if st.Phase != release.Open || st.Locked || now.Before(st.Since.Add(l.Cooldown)) {
-		return release.Event{}, false
+// cooldown. It returns the transition, or nil.
+func Tick(l *Limits, st *State, now time.Time) *release.Event {
+	if st.Phase != release.Open {
+		return nil
 	}
-	ev := release.Event{
-		T: now, From: release.Open, To: release.HalfOpen,
-		Finding: release.Finding{Signal: release.Cooldown, Span: l.Cooldown},
+	return st.cooled(l, now)
+}
+
+func (st *State) cooled(l *Limits, now time.Time) *release.Event {
+	if st.Locked || now.Before(st.Since.Add(l.Cooldown)) {
+		return nil
 	}
 	st.enter(release.HalfOpen, now)
 	st.spans.probed = st.spans.hi
-	return ev, true
+	return &release.Event{
+		T: now, From: release.Open, To: release.HalfOpen,
+		Finding: release.Finding{Signal: release.Cooldown, Span: l.Cooldown},
+	}
 }
 
-// Step folds the canary's window w, whose time is w.T, and reports the
-// transition it brought, if any. Windows must come oldest first and one at a
+// Step folds the canary's window w, whose time is w.T, and returns the
+// transition it brought, or nil. Windows must come oldest first and one at a
 // time. A window without requests changes nothing but the reading of probes
 // whose labels have come in; a window that comes while OPEN enters no span.
-func Step(l *Limits, st *State, w *release.Window) (release.Event, bool) {
+func Step(l *Limits, st *State, w *release.Window) *release.Event {
 	if w.Total <= 0 {
 		return Idle(l, st, w.T)
 	}
 	st.Hits = 0
 	if st.Phase == release.Open {
-		return release.Event{}, false
+		return nil
 	}
-	st.spans.cusum.turn(l, st.spans.hi)
-	st.spans.push(w)
-	st.spans.slide(l, w.T.UnixNano())
-	if f, hit := st.fastLayer(l, w); hit {
-		return st.trip(l, w.T, f), true
+	s, now := &st.spans, w.T.UnixNano()
+	s.cusum.turn(l, s.hi)
+	s.push(w, now)
+	s.slide(l, now)
+	if signal, hit := st.fastLayer(l, w); hit {
+		return st.tripFast(l, w, signal)
 	}
 	if st.Phase == release.HalfOpen {
 		return st.readProbes(l, w.T)
 	}
-	if f, hit := st.slowLayer(l, w); hit {
-		return st.trip(l, w.T, f), true
+	if st.slowLayer(l, now) {
+		return st.tripSlow(l, w)
 	}
-	return release.Event{}, false
+	return nil
 }
 
 // Idle is a tick without a window, or with an empty one: no check runs, but
 // with a label lag the solve rate of an earlier probe may have come in.
-func Idle(l *Limits, st *State, now time.Time) (release.Event, bool) {
+func Idle(l *Limits, st *State, now time.Time) *release.Event {
 	if st.Phase != release.HalfOpen || l.LabelLag == 0 {
-		return release.Event{}, false
+		return nil
 	}
 	return st.readProbes(l, now)
 }
@@ -80,39 +92,52 @@ func Idle(l *Limits, st *State, now time.Time) (release.Event, bool) {
 // the lag is over, not when the window is first seen. Stable's part of a
 // concurrent control is taken anew with it.
 func Amend(l *Limits, st *State, w *release.Window) bool {
-	x := st.amendable(l, w)
-	if x == nil {
-		return false
+	seq, ok := st.amendable(l, w)
+	if ok {
+		st.spans.relabel(seq, SolveCountsOf(w))
 	}
-	x.SolveCounts = SolveCountsOf(w)
-	return true
+	return ok
 }
 
 // Amends reports whether [Amend] would change anything.
 func Amends(l *Limits, st *State, w *release.Window) bool {
-	x := st.amendable(l, w)
-	return x != nil && x.SolveCounts != SolveCountsOf(w)
+	seq, ok := st.amendable(l, w)
+	return ok && st.spans.solved(seq, seq+1) != SolveCountsOf(w)
 }
 
-// amendable returns what is kept of a window whose labels have not been judged.
-func (st *State) amendable(l *Limits, w *release.Window) *sample {
+// amendable finds the sample of a window whose labels have not been judged.
+func (st *State) amendable(l *Limits, w *release.Window) (seq int64, ok bool) {
 	s, t := &st.spans, w.T.UnixNano()
 	first := s.lo
 	if st.Phase == release.HalfOpen {
 		first = max(first, s.probed)
 	}
-	for seq := s.hi - 1; seq >= first && s.at(seq).T > s.at(s.hi-1).T-int64(l.LabelLag); seq-- {
-		if x := s.at(seq); x.T == t {
-			return x
+	for seq = s.hi - 1; seq >= first && s.at(seq).T > s.at(s.hi-1).T-int64(l.LabelLag); seq-- {
+		if s.at(seq).T == t {
+			return seq, true
 		}
 	}
-	return nil
+	return 0, false
 }
 
 // Clear takes a lock away and starts over CLOSED with no evidence and no
 // recoveries counted, as a person who takes responsibility asks for.
 func Clear(st *State, now time.Time) {
 	*st = State{Since: now}
+}
+
+// Reset starts over as the zero State, and keeps the memory of the windows: for
+// replays, which start over often. A copy of the state is not to be used on.
+func (st *State) Reset() {
+	was := &st.spans
+	kept := spans{ring: was.ring, seen: was.seen, flow: flow{ring: was.flow.ring}}
+	if kept.ring != nil {
+		kept.ring[0].before = totals{}
+	}
+	if kept.flow.ring != nil {
+		kept.flow.ring[0] = StreamCounts{}
+	}
+	*st = State{spans: kept}
 }
 
 // Trip opens the breaker by hand or for a reason of the ladder's, from any
@@ -131,48 +156,53 @@ func (st *State) enter(p release.Phase, now time.Time) {
 
 // fastLayer looks at the fast signals in their fixed order and returns the
 // first that trips. Signals past their limit that may not trip are left in
-// st.Hits.
-func (st *State) fastLayer(l *Limits, w *release.Window) (release.Finding, bool) {
-	last := release.Transfers
-	if w.Known&release.StreamingFigures != 0 {
-		last = release.LastStreaming
+// st.Hits. A figure that is missing leaves its check unjudged. What is cheap to
+// rule out is ruled out first: most windows are past nothing.
+func (st *State) fastLayer(l *Limits, w *release.Window) (release.Signal, bool) {
+	a, b := &st.spans.at(st.spans.fast).before, &st.spans.at(st.spans.hi).before
+	if n, of := b.violations-a.violations, b.violationsOf-a.violationsOf; n >= l.ViolationLimit && of > 0 && n >= l.ViolationsAllowed(of) && st.past(l, release.Violations) {
+		return release.Violations, true
 	}
-	for s := release.Violations; s <= last; s++ {
-		rule := l.Rules[s]
-		if rule.Mode == release.Off || !st.fastHit(l, w, s) {
-			continue
-		}
-		if rule.trips() {
-			return st.fastFinding(l, w, s), true
-		}
-		st.Hits = st.Hits.With(s)
+	if w.Known&release.HasCost != 0 && w.Cost >= l.CostRatio && w.Total >= l.CostMinSamples && st.past(l, release.Cost) {
+		return release.Cost, true
 	}
-	return release.Finding{}, false
+	if l.P99ByCount {
+		if l.CountTrips(release.P99, b.slow-a.slow, b.slowOf-a.slowOf) && st.past(l, release.P99) {
+			return release.P99, true
+		}
+	} else if w.Known&release.HasP99 != 0 && w.P99MS >= l.P99MS && w.Total >= l.P99MinSamples && st.past(l, release.P99) {
+		return release.P99, true
+	}
+	if n, of := b.transfers-a.transfers, b.transfersOf-a.transfersOf; n >= l.MinTransfers && l.TransferRate.Compare(n, of) >= 0 && of > 0 && st.past(l, release.Transfers) {
+		return release.Transfers, true
+	}
+	if w.Known&release.StreamingFigures == 0 {
+		return 0, false
+	}
+	return st.streamLayer(l, w)
 }
 
-// fastHit holds one fast signal against its limit. A figure that is missing
-// leaves the check unjudged.
-func (st *State) fastHit(l *Limits, w *release.Window, s release.Signal) bool {
-	sum := &st.spans.fast
-	switch s {
-	case release.Violations:
-		return sum.violationsOf > 0 && sum.violations >= l.ViolationsAllowed(sum.violationsOf)
-	case release.Cost:
-		return w.Has(release.HasCost) && w.Total >= l.CostMinSamples && w.Cost >= l.CostRatio
-	case release.P99:
-		if l.P99ByCount {
-			return l.CountTrips(s, sum.slow, sum.slowOf)
-		}
-		return w.Has(release.HasP99) && w.Total >= l.P99MinSamples && w.P99MS >= l.P99MS
-	case release.Transfers:
-		return l.CountTrips(s, sum.transfers, sum.transfersOf)
+// past takes note of a signal that is past its limit and reports whether it
+// trips.
+func (st *State) past(l *Limits, s release.Signal) bool {
+	rule := l.Rules[s]
+	if rule.trips() {
+		return true
 	}
-	return st.streamHit(l, w, s)
+	if rule.Mode != release.Off {
+		st.Hits = st.Hits.With(s)
+	}
+	return false
+}
+
+// tripFast opens the breaker for a fast signal that is past its limit.
+func (st *State) tripFast(l *Limits, w *release.Window, s release.Signal) *release.Event {
+	return st.trip(l, w.T, st.fastFinding(l, w, s))
 }
 
 // fastFinding returns the figures of a signal that is past its limit.
 func (st *State) fastFinding(l *Limits, w *release.Window, s release.Signal) release.Finding {
-	sum := &st.spans.fast
+	sum := st.spans.between(st.spans.fast, st.spans.hi)
 	switch s {
 	case release.Violations:
 		return release.Finding{
@@ -193,35 +223,39 @@ func (st *State) fastFinding(l *Limits, w *release.Window, s release.Signal) rel
 }
 
 // slowLayer judges the solve rate: over the slow span once it holds enough
-// judged requests, or by its cumulative sum.
-func (st *State) slowLayer(l *Limits, w *release.Window) (release.Finding, bool) {
+// judged requests, or by its cumulative sum. It reports whether that trips.
+func (st *State) slowLayer(l *Limits, now int64) bool {
 	rule := l.Rules[release.SolveRate]
 	if rule.Mode == release.Off {
-		return release.Finding{}, false
+		return false
 	}
 	s := &st.spans
-	hit := false
 	if s.cusum.on {
-		hit = s.fold(l, w.T.UnixNano(), rule.trips())
-	} else {
-		hit = s.slow.Judged > 0 && s.slow.Judged >= l.MinSamples && l.SolveTrips(&s.slow.SolveCounts)
+		return s.fold(l, now, rule.trips()) && st.past(l, release.SolveRate)
 	}
-	switch {
-	case !hit:
-		return release.Finding{}, false
-	case !rule.trips():
-		st.Hits = st.Hits.With(release.SolveRate)
-		return release.Finding{}, false
-	case s.cusum.on:
-		return s.cusum.finding(l, w.Span), true
+	a, b := &s.at(s.slow).before, &s.at(s.matured).before
+	judged, solved := b.Judged-a.Judged, b.Solved-a.Solved
+	if judged < l.MinSamples || !l.AgainstStable && l.SolveFloor.Compare(solved, judged) > 0 {
+		return false // above the floor, whatever noise there is
 	}
-	return l.SolveFinding(&s.slow.SolveCounts, s.slowReach(l, w)), true
+	c := s.solved(s.slow, s.matured)
+	return l.SolveTrips(&c) && st.past(l, release.SolveRate)
+}
+
+// tripSlow opens the breaker for a solve rate that is past its limit.
+func (st *State) tripSlow(l *Limits, w *release.Window) *release.Event {
+	s := &st.spans
+	if s.cusum.on {
+		return st.trip(l, w.T, s.cusum.finding(l, w.Span))
+	}
+	c := s.solved(s.slow, s.matured)
+	return st.trip(l, w.T, l.SolveFinding(&c, s.slowReach(l, w)))
 }
 
 // trip opens the breaker. A trip of HALF_OPEN is a failed probe round: it
 // escalates, and locks where the configuration says so.
-func (st *State) trip(l *Limits, now time.Time, f release.Finding) release.Event {
-	ev := release.Event{T: now, From: st.Phase, To: release.Open, Finding: f}
+func (st *State) trip(l *Limits, now time.Time, f release.Finding) *release.Event {
+	ev := &release.Event{T: now, From: st.Phase, To: release.Open, Finding: f}
 	ev.First, ev.Last = st.extent(&f, now)
 	ev.Escalated = st.Phase == release.HalfOpen
 	ev.Locked = ev.Escalated && l.LockOnEscalate || l.MaxRecoveries > 0 && st.Recoveries >= l.MaxRecoveries
@@ -236,13 +270,13 @@ func (st *State) extent(f *release.Finding, now time.Time) (first, last time.Tim
 	s := &st.spans
 	switch {
 	case f.Signal == release.Violations, f.Signal == release.Transfers, f.Form == release.ByCount:
-		return unixNano(s.at(s.fast.first).T), now
+		return unixNano(s.at(s.fast).T), now
 	case f.Signal.Streaming():
-		return unixNano(s.at(s.flow.sums[f.Signal-release.FirstStreaming].first).T), now
+		return unixNano(s.at(s.flow.first[f.Signal-release.FirstStreaming]).T), now
 	case f.Form == release.CumulativeSum:
 		return unixNano(s.cusum.First), unixNano(s.cusum.Last)
 	case f.Signal == release.SolveRate:
-		return unixNano(s.at(s.slow.first).T), unixNano(s.at(s.matured - 1).T)
+		return unixNano(s.at(s.slow).T), unixNano(s.at(s.matured - 1).T)
 	case f.Signal == release.Probes:
 		return st.Round.First, unixNano(s.at(s.probed - 1).T)
 	}
@@ -253,33 +287,33 @@ func unixNano(ns int64) time.Time { return time.Unix(0, ns).UTC() }
 
 // readProbes counts the windows of this HALF_OPEN whose labels are in by now
 // as probes, and ends the round when it has enough of them.
-func (st *State) readProbes(l *Limits, now time.Time) (release.Event, bool) {
+func (st *State) readProbes(l *Limits, now time.Time) *release.Event {
 	s := &st.spans
 	for s.probed < s.hi && s.at(s.probed).T <= now.UnixNano()-int64(l.LabelLag) {
-		x := s.at(s.probed)
+		x, c := s.at(s.probed), s.solved(s.probed, s.probed+1)
 		s.probed++
-		if !st.Round.take(l, x) {
+		if !st.Round.take(l, x, &c) {
 			continue
 		}
 		if st.Round.Done >= l.Trials {
-			return st.endRound(l, now), true
+			return st.endRound(l, now)
 		}
 	}
-	return release.Event{}, false
+	return nil
 }
 
 // take adds a window to the probe in the making and reports whether that
 // finished it. A window with nothing judged is no probe.
-func (r *Round) take(l *Limits, x *sample) bool {
-	if x.Judged <= 0 {
+func (r *Round) take(l *Limits, x *sample, c *SolveCounts) bool {
+	if c.Judged <= 0 {
 		return false
 	}
 	if r.First.IsZero() {
 		r.First = unixNano(x.T)
 	}
 	r.Pool.Requests += x.Total
-	r.Pool.Judged += x.Judged
-	r.Pool.Solved += x.Solved
+	r.Pool.Judged += c.Judged
+	r.Pool.Solved += c.Solved
 	if r.Pool.Requests < l.ProbeMinRequests {
 		return false
 	}
@@ -293,7 +327,7 @@ func (r *Round) take(l *Limits, x *sample) bool {
 
 // endRound closes the breaker or opens it again. Passed, everything from
 // before HALF_OPEN is dropped; the probe windows count on.
-func (st *State) endRound(l *Limits, now time.Time) release.Event {
+func (st *State) endRound(l *Limits, now time.Time) *release.Event {
 	f := release.Finding{
 		Signal: release.Probes, Value: float64(st.Round.Good) / float64(st.Round.Done), Limit: l.SuccessRate.Float64(),
 		Count: st.Round.Good, Of: st.Round.Done, Span: now.Sub(st.Since),
@@ -301,7 +335,7 @@ func (st *State) endRound(l *Limits, now time.Time) release.Event {
 	if l.SuccessRate.Compare(st.Round.Good, st.Round.Done) < 0 {
 		return st.trip(l, now, f)
 	}
-	ev := release.Event{T: now, From: release.HalfOpen, To: release.Closed, Finding: f}
+	ev := &release.Event{T: now, From: release.HalfOpen, To: release.Closed, Finding: f}
 	ev.First, ev.Last = st.extent(&f, now)
 	st.spans.drop(l, st.Since.UnixNano())
 	st.enter(release.Closed, now)

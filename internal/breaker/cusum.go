@@ -60,19 +60,20 @@ func (c *cusum) weigh(l *Limits) {
 	c.weights.solved, c.weights.unsolved = stats.CusumWeights(p0, p1)
 }
 
-func (c *cusum) add(x *sample) {
-	c.Last = x.T
-	solved, unsolved := float64(x.Solved)*c.weights.solved, float64(x.Judged-x.Solved)*c.weights.unsolved
-	c.Sum += float64(solved) + float64(unsolved)
+// add folds a window that began at t.
+func (c *cusum) add(t, judged, solved int64) {
+	c.Last = t
+	good, bad := float64(solved)*c.weights.solved, float64(judged-solved)*c.weights.unsolved
+	c.Sum += float64(good) + float64(bad)
 	if c.Sum <= 0 {
-		c.cusumSum = cusumSum{Last: x.T}
+		c.cusumSum = cusumSum{Last: t}
 		return
 	}
 	if c.Judged == 0 {
-		c.First = x.T
+		c.First = t
 	}
-	c.Judged += x.Judged
-	c.Solved += x.Solved
+	c.Judged += judged
+	c.Solved += solved
 }
 
 // fold takes the windows whose labels are in by now into the cumulative sum and
@@ -83,7 +84,8 @@ func (s *spans) fold(l *Limits, now int64, stop bool) bool {
 	c.weigh(l)
 	over := false
 	for !(over && stop) && c.next < s.hi && s.at(c.next).T <= now-int64(l.LabelLag) {
-		c.add(s.at(c.next))
+		x, next := s.at(c.next), &s.at(c.next+1).before
+		c.add(x.T, next.Judged-x.before.Judged, next.Solved-x.before.Solved)
 		c.next++
 		over = over || c.Sum > l.Cusum.Limit
 	}

@@ -53,21 +53,24 @@ func drive(l *breaker.Limits, st *breaker.State, ws []release.Window) (events []
 
 // tick is one minute of drive; w counts only if it is of this minute.
 func tick(l *breaker.Limits, st *breaker.State, now time.Time, w *release.Window) (events []release.Event) {
-	if ev, ok := breaker.Tick(l, st, now); ok {
-		events = append(events, ev)
+	if ev := breaker.Tick(l, st, now); ev != nil {
+		events = append(events, *ev)
 	}
-	step := func() (release.Event, bool) { return breaker.Idle(l, st, now) }
+	step := func() *release.Event { return breaker.Idle(l, st, now) }
 	if w != nil && w.T.Equal(now) {
-		step = func() (release.Event, bool) { return breaker.Step(l, st, w) }
+		step = func() *release.Event { return breaker.Step(l, st, w) }
 	}
-	if ev, ok := step(); ok {
-		events = append(events, ev)
+	if ev := step(); ev != nil {
+		events = append(events, *ev)
 	}
 	return events
 }
 
-// say prints an event in one line: "22 CLOSED->OPEN violations".
-func say(ev release.Event) string {
+// say prints an event in one line: "22 CLOSED->OPEN violations"; nil is "nothing".
+func say(ev *release.Event) string {
+	if ev == nil {
+		return "nothing"
+	}
 	var b strings.Builder
 	fmt.Fprintf(&b, "%d %s->%s %s", int(ev.T.Sub(t0)/time.Minute), ev.From, ev.To, ev.Finding.Signal)
 	if ev.Escalated {
@@ -82,7 +85,7 @@ func say(ev release.Event) string {
 func sayAll(events []release.Event) string {
 	var lines []string
 	for _, ev := range events {
-		lines = append(lines, say(ev))
+		lines = append(lines, say(&ev))
 	}
 	return strings.Join(lines, "; ")
 }

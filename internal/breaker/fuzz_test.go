@@ -79,7 +79,7 @@ func FuzzStep(f *testing.F) {
 			}
 			for _, ev := range tick(&l, st, now, &w) {
 				if ev.Locked != st.Locked && ev.To == st.Phase {
-					t.Fatalf("%s, but locked is %v", say(ev), st.Locked)
+					t.Fatalf("%s, but locked is %v", say(&ev), st.Locked)
 				}
 			}
 			if broken := invariant(&l, st); broken != "" {

@@ -68,7 +68,7 @@ func drawFeed(t *rapid.T) (ws []release.Window) {
 func firstTrip(l breaker.Limits, ws []release.Window) int {
 	st := new(breaker.State)
 	for i := range ws {
-		if _, ok := breaker.Step(&l, st, &ws[i]); ok {
+		if breaker.Step(&l, st, &ws[i]) != nil {
 			return i
 		}
 	}
@@ -222,7 +222,7 @@ func TestInvariantsOfTheState(t *testing.T) {
 		for i := range ws {
 			for _, ev := range tick(&l, st, ws[i].T, &ws[i]) {
 				if ev.From != phase {
-					t.Fatalf("%s, but the breaker was %s", say(ev), phase)
+					t.Fatalf("%s, but the breaker was %s", say(&ev), phase)
 				}
 				phase = ev.To
 			}

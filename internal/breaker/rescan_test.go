@@ -280,7 +280,7 @@ func agree(t *rapid.T, forms map[release.Form]int) {
 	st, r := new(breaker.State), &rescan{l: &l}
 	for i := range ws {
 		w := ws[i]
-		if ev, ok := breaker.Tick(&l, st, w.T); ok {
+		if ev := breaker.Tick(&l, st, w.T); ev != nil {
 			r.since = ev.T
 		}
 		phase := st.Phase
@@ -292,14 +292,15 @@ func agree(t *rapid.T, forms map[release.Form]int) {
 				want, hit = r.closed(w)
 			}
 		}
-		got, happened := breaker.Step(&l, st, &w)
+		got := breaker.Step(&l, st, &w)
+		happened := got != nil
 		if phase == release.Closed && happened != hit {
 			t.Fatalf("window %d: trips %v, want %v\ngot  %+v\nwant %+v", i, happened, hit, got, want)
 		}
 		if phase == release.Closed && hit {
 			want.T, want.To = w.T, release.Open
 			forms[want.Finding.Form]++
-			if diff := cmp.Diff(want, got, cmp.Comparer(near)); diff != "" {
+			if diff := cmp.Diff(&want, got, cmp.Comparer(near)); diff != "" {
 				t.Fatalf("window %d (-want +got):\n%s", i, diff)
 			}
 		}

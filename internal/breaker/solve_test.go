@@ -138,7 +138,7 @@ func TestAnObservedSumGoesOn(t *testing.T) {
 		if m == 3 {
 			w.Judged, w.Solved = 0, 0
 		}
-		if ev, ok := breaker.Step(&l, st, &w); ok {
+		if ev := breaker.Step(&l, st, &w); ev != nil {
 			t.Fatal(say(ev))
 		}
 		if got := st.Hits.Has(release.SolveRate); got != want {
@@ -150,7 +150,7 @@ func TestAnObservedSumGoesOn(t *testing.T) {
 	breaker.Step(&l, st, &w)
 	l.Rules[release.SolveRate].Mode = release.Enforce
 	w = window(6, 8, 6)
-	if ev, ok := breaker.Step(&l, st, &w); ok {
+	if ev := breaker.Step(&l, st, &w); ev != nil {
 		t.Errorf("%s: %s", say(ev), ev.Finding)
 	}
 }
@@ -161,14 +161,14 @@ func TestASumOfARateOfOneStaysFinite(t *testing.T) {
 	l, st := published(), new(breaker.State)
 	l.SolveBaseline, l.Judge, l.Cusum = release.MustRatio("1"), breaker.CusumJudge, breaker.Cusum{Drop: release.MustRatio("1"), Limit: 30}
 	w := window(0, 8, 6) // the six solved outweigh the two unsolved
-	if ev, ok := breaker.Step(&l, st, &w); ok {
+	if ev := breaker.Step(&l, st, &w); ev != nil {
 		t.Fatal(say(ev), ev.Finding)
 	}
 	st = read(t, marshal(t, st))
 	w = window(1, 2, 0)
-	ev, ok := breaker.Step(&l, st, &w)
-	if want := -2 * math.Log(1e-9); !ok || math.Abs(ev.Finding.Value-want) > 1e-6 {
-		t.Errorf("sum %v, want %v", ev.Finding.Value, want)
+	ev := breaker.Step(&l, st, &w)
+	if want := -2 * math.Log(1e-9); ev == nil || math.Abs(ev.Finding.Value-want) > 1e-6 {
+		t.Errorf("%s, want a sum of %v", say(ev), want)
 	}
 }
 
@@ -199,7 +199,7 @@ func TestLateLabelsComeWithTheirControl(t *testing.T) {
 			got := ""
 			next := window(11, 1, 1)
 			for _, ev := range tick(&l, st, next.T, &next) {
-				got += say(ev) + ": " + ev.Finding.String()
+				got += say(&ev) + ": " + ev.Finding.String()
 			}
 			if got != tc.want {
 				t.Errorf("got %q, want %q", got, tc.want)
@@ -220,7 +220,7 @@ func TestAStepThatNeedsMoreSamplesReachesFurtherBack(t *testing.T) {
 	}
 	l.MinSamples, l.Rules[release.SolveRate].Mode = 200, release.Enforce
 	w := window(30, 8, 4)
-	if ev, ok := breaker.Step(&l, st, &w); !ok || ev.Finding.Of != 200 {
-		t.Errorf("tripped %v on %d judged, want 200", ok, ev.Finding.Of)
+	if ev := breaker.Step(&l, st, &w); ev == nil || ev.Finding.Of != 200 {
+		t.Errorf("%s, want a trip on 200 judged: %+v", say(ev), ev)
 	}
 }

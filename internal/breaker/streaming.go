@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"math/bits"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -95,10 +96,10 @@ func weighted(x float64, of int64) Counted {
 		return Counted{}
 	}
 	unit := int64(min(max(math.Round(x), 0), mostSum))
-	if unit > mostSum/of {
-		return Counted{mostSum, of}
+	if hi, sum := bits.Mul64(uint64(unit), uint64(of)); hi == 0 && sum <= mostSum {
+		return Counted{int64(sum), of}
 	}
-	return Counted{unit * of, of}
+	return Counted{mostSum, of}
 }
 
 func (c *StreamCounts) of(s release.Signal) *Counted { return &c[s-release.FirstStreaming] }
@@ -169,86 +170,94 @@ func (l *Limits) StreamFinding(s release.Signal, c Counted, span time.Duration) 
 // infrastructure. A service without such figures pays nothing for it: there are
 // no samples until the first window that has one.
 type flow struct {
-	ring []StreamCounts // parallel to spans.ring; nil: no window had such a figure
-	sums [release.Streaming]flowSum
+	ring  []StreamCounts           // totals before each sample, parallel to spans.ring; nil: no window had such a figure
+	first [release.Streaming]int64 // of each signal's span, which reaches to the newest sample
+	spans [release.Streaming]time.Duration
 }
 
-// flowSum is the running sum of one signal.
-type flowSum struct {
-	span  time.Duration // that it stands for
-	first int64         // sequence number of the oldest sample in it
-	Counted
-}
-
-// flowAt returns the streaming counts of a sample that is kept.
+// flowAt returns the totals before a sample.
 func (s *spans) flowAt(seq int64) *StreamCounts { return &s.flow.ring[seq&int64(len(s.flow.ring)-1)] }
+
+// flowBetween returns what the samples from..to-1 counted.
+func (s *spans) flowBetween(from, to int64) StreamCounts {
+	out := *s.flowAt(to)
+	for i := range out {
+		out[i].remove(s.flowAt(from)[i])
+	}
+	return out
+}
 
 // pushFlow keeps the streaming counts of the newest sample.
 func (s *spans) pushFlow(w *release.Window) {
 	if s.flow.ring == nil {
-		if w.Known&release.StreamingFigures == 0 {
-			return
-		}
 		s.flow.ring = make([]StreamCounts, len(s.ring))
-		s.resumFlow()
+		s.flow.lay(s.lo)
 	}
-	at := s.flowAt(s.hi - 1)
-	*at = StreamCountsOf(w)
-	for i := range s.flow.sums {
-		s.flow.sums[i].add(at[i])
+	a, b := s.flowAt(s.hi-1), s.flowAt(s.hi)
+	for i := range a {
+		sum, of := a[i].Sum, a[i].Of
+		if signal := release.FirstStreaming + release.Signal(i); w.Has(signal.Figures()) {
+			c := countedOf(w, signal)
+			sum, of = sum+c.Sum, of+c.Of
+		}
+		b[i].Sum, b[i].Of = sum, of
 	}
 }
 
-// slideFlow moves the spans up to now.
-func (s *spans) slideFlow(l *Limits, now int64) {
+func (s *spans) growFlow() {
 	if s.flow.ring == nil {
 		return
 	}
-	for i := range s.flow.sums {
-		sum, span := &s.flow.sums[i], max(l.Streaming[i].Span, 1)
-		if sum.span != span {
-			s.resumSignal(i, span)
+	bigger := make([]StreamCounts, len(s.ring))
+	for seq := s.lo; seq <= s.hi; seq++ {
+		bigger[seq&int64(len(bigger)-1)] = *s.flowAt(seq)
+	}
+	s.flow.ring = bigger
+}
+
+// lay lets the signals' spans begin with a sample.
+func (f *flow) lay(first int64) {
+	for i := range f.first {
+		f.first[i] = first
+	}
+}
+
+// slideFlow moves the spans up to now. It returns the oldest sample that they or
+// others need.
+func (s *spans) slideFlow(l *Limits, now, needed int64) int64 {
+	for i := range s.flow.first {
+		span := max(l.Streaming[i].Span, 1)
+		if s.flow.spans[i] != span {
+			s.flow.spans[i], s.flow.first[i] = span, s.lo
 		}
-		for sum.first < s.hi && s.at(sum.first).T <= now-int64(span) {
-			sum.remove(s.flowAt(sum.first)[i])
-			sum.first++
+		edge, seq := now-int64(span), s.flow.first[i]
+		for seq < s.hi && s.at(seq).T <= edge {
+			seq++
 		}
-	}
-}
-
-// resumFlow forms the sums anew from the kept samples.
-func (s *spans) resumFlow() {
-	if s.flow.ring == nil {
-		return
-	}
-	for i := range s.flow.sums {
-		s.resumSignal(i, s.flow.sums[i].span)
-	}
-}
-
-func (s *spans) resumSignal(i int, span time.Duration) {
-	sum := &s.flow.sums[i]
-	*sum = flowSum{span: span, first: s.lo}
-	for seq := s.lo; seq < s.hi; seq++ {
-		sum.add(s.flowAt(seq)[i])
-	}
-}
-
-// neededFlow is the sequence number of the oldest sample that a sum holds.
-func (s *spans) neededFlow(needed int64) int64 {
-	if s.flow.ring == nil {
-		return needed
-	}
-	for i := range s.flow.sums {
-		needed = min(needed, s.flow.sums[i].first)
+		s.flow.first[i] = seq
+		needed = min(needed, seq)
 	}
 	return needed
 }
 
-// streamHit holds a signal of streaming or infrastructure against its limit, in
-// a window that knows its figure: what others knew before is not judged again.
-func (st *State) streamHit(l *Limits, w *release.Window, s release.Signal) bool {
-	return w.Has(s.Figures()) && l.StreamLimitOf(s).Trips(st.spans.flow.sums[s-release.FirstStreaming].Counted)
+// streamed returns what was counted of a signal in its span.
+func (s *spans) streamed(signal release.Signal) Counted {
+	i := signal - release.FirstStreaming
+	c := s.flowAt(s.hi)[i]
+	c.remove(s.flowAt(s.flow.first[i])[i])
+	return c
+}
+
+// streamLayer holds the signals of streaming and infrastructure against their
+// limits, in a window that knows their figures: what others knew before is not
+// judged again.
+func (st *State) streamLayer(l *Limits, w *release.Window) (release.Signal, bool) {
+	for s := release.FirstStreaming; s <= release.LastStreaming; s++ {
+		if w.Has(s.Figures()) && l.StreamLimitOf(s).Trips(st.spans.streamed(s)) && st.past(l, s) {
+			return s, true
+		}
+	}
+	return 0, false
 }
 
 // streamFinding returns the figures of a signal that is past its limit.
@@ -257,17 +266,19 @@ func (st *State) streamFinding(l *Limits, w *release.Window, s release.Signal) r
 	if span == 0 {
 		span = w.Span
 	}
-	return l.StreamFinding(s, st.spans.flow.sums[s-release.FirstStreaming].Counted, span)
+	return l.StreamFinding(s, st.spans.streamed(s), span)
 }
 
 // readFlow keeps the streaming counts of the newest sample of a state that is
-// read; its sums are formed with the first window.
+// read.
 func (s *spans) readFlow(c *StreamCounts) {
 	if s.flow.ring == nil {
 		if *c == (StreamCounts{}) {
 			return
 		}
 		s.flow.ring = make([]StreamCounts, len(s.ring))
+		s.seen |= release.StreamingFigures
 	}
-	*s.flowAt(s.hi - 1) = *c
+	*s.flowAt(s.hi) = *s.flowAt(s.hi - 1)
+	s.flowAt(s.hi).Add(c)
 }

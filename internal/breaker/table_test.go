@@ -195,7 +195,7 @@ func outcome(l *breaker.Limits, st *breaker.State, in input) string {
 	}
 	out := ""
 	for _, ev := range tick(l, st, at(minute), w) {
-		out += ", " + say(ev)[len("16 "):]
+		out += ", " + say(&ev)[len("16 "):]
 	}
 	if out == "" {
 		out = ", stays " + st.Phase.String()
@@ -225,8 +225,8 @@ func TestFastSignalsComeInOrder(t *testing.T) {
 			breach(&w)
 		}
 		l, st := published(), new(breaker.State)
-		if ev, ok := breaker.Step(&l, st, &w); !ok || ev.Finding.Signal != want {
-			t.Errorf("breaches from %s on: tripped %v on %s", want, ok, ev.Finding.Signal)
+		if ev := breaker.Step(&l, st, &w); ev == nil || ev.Finding.Signal != want {
+			t.Errorf("breaches from %s on: %s", want, say(ev))
 		}
 	}
 }

@@ -162,7 +162,7 @@ func (p *player) minutes(windows bool, args map[string]string, from, to int) (st
 			w = &built
 		}
 		for _, ev := range tick(&p.limits, p.st, at(m), w) {
-			fmt.Fprintf(&out, "%s: %s", say(ev), ev.Finding)
+			fmt.Fprintf(&out, "%s: %s", say(&ev), ev.Finding)
 			if !ev.First.IsZero() {
 				fmt.Fprintf(&out, " [windows %d to %d]", int(ev.First.Sub(t0)/time.Minute), int(ev.Last.Sub(t0)/time.Minute))
 			}

@@ -78,7 +78,7 @@ func episodes(l *breaker.Limits, ws []release.Window, from time.Time) (began []t
 	var st breaker.State
 	for i := range ws {
 		before := st
-		_, tripped := breaker.Step(l, &st, &ws[i])
+		tripped := breaker.Step(l, &st, &ws[i]) != nil
 		if tripped {
 			if !on && !ws[i].T.Before(from) {
 				began = append(began, ws[i].T)
@@ -128,7 +128,7 @@ func setCusum(t *testing.T, r *Report, plan *ladder.Plan) {
 	}
 	var peaks [][]float64
 	for seed := range uint64(200) {
-		peaks = append(peaks, replay.CusumPeaks(seed+1))
+		peaks = append(peaks, replay.CusumPeaks(seed+1, nil))
 	}
 	r.TakeCusum(peaks)
 }

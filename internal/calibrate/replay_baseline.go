@@ -213,34 +213,39 @@ func (s *stream) draw() {
 // now is the start of the next tick.
 func (s *stream) now() time.Time { return s.h.start.Add(time.Duration(s.tick) * s.h.tick) }
 
-// take returns what came in the next tick.
-func (s *stream) take() load {
+// take returns what came in the next tick: a whole window as the baseline has
+// it, or a part of one, for which own is the memory.
+func (s *stream) take(own *load) *load {
 	at := place{}
 	if s.day != nil {
 		at = s.day.ticks[s.tick%s.h.perDay]
 	}
+	l := &nothing
+	if at.window != 0 {
+		l = s.minute(at, own)
+	}
 	if s.tick++; s.tick%s.h.perBlock == 0 {
-		defer s.draw()
+		s.draw()
 	}
-	if at.window == 0 {
-		return load{gap: true}
-	}
-	return s.minute(at)
+	return l
 }
+
+// nothing is a tick of which nothing is known.
+var nothing = load{gap: true}
 
 // minute returns a tick of a window: the window itself, or one of its parts,
 // into each of which a request falls with the same chance. Of a window that is
 // cut by a block's beginning the lost parts are drawn away first.
-func (s *stream) minute(at place) load {
+func (s *stream) minute(at place, own *load) *load {
 	whole, parts := &s.h.loads[at.window-1], s.h.parts[at.window-1]
 	if parts == 1 {
-		return *whole
+		return whole
 	}
 	if s.next != at {
 		s.rest = whole.part(s.split, float64(parts-at.part)/float64(parts))
 	}
-	tick := s.rest.part(s.split, 1/float64(parts-at.part))
-	s.rest = s.rest.less(&tick)
+	*own = s.rest.part(s.split, 1/float64(parts-at.part))
+	s.rest = s.rest.less(own)
 	s.next = place{window: at.window, part: at.part + 1}
-	return tick
+	return own
 }

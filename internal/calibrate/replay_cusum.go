@@ -12,8 +12,8 @@ import (
 // CusumPeaks returns, for every step, the highest that its cumulative sum comes
 // in one seeded week of a healthy service, if nothing stops it. The week is that
 // of [Replay.Run].
-func (r *Replay) CusumPeaks(seed uint64) []float64 {
-	p := &pass{r: r, seed: seed}
+func (r *Replay) CusumPeaks(seed uint64, in *Scratch) []float64 {
+	p := in.pass(r, seed)
 	p.draw()
 	peaks := make([]float64, len(r.plan.Steps))
 	for i := range r.plan.Steps {

@@ -26,15 +26,32 @@ const (
 
 // dice is one stream of random numbers.
 type dice struct {
-	rng *rand.Rand
+	source *rand.PCG
+	rng    *rand.Rand // over source
 
-	// ln(1-p) of the chance last asked for: a step asks for the same one all week.
+	// Of the chance last asked for, since a step asks for the same one all week:
+	// ln(1-p), how often it was asked for, and, once that is often enough, that none
+	// of n happen.
 	p, logQ float64
+	asked   int
+	none    []float64
 }
+
+// The chance of none is kept of up to noneOf requests, from the noneFrom-th time
+// on that the same chance is asked for.
+const (
+	noneOf   = 1024
+	noneFrom = 200
+)
 
 func newDice(seed uint64, what purpose, step int) *dice {
-	return &dice{rng: rand.New(rand.NewPCG(draw.Seed(seed, uint64(what), uint64(step))))}
+	source := rand.NewPCG(draw.Seed(seed, uint64(what), uint64(step)))
+	return &dice{source: source, rng: rand.New(source)}
 }
+
+// float64 is [rand.Rand.Float64] of the same stream, without the call through
+// an interface.
+func (d *dice) float64() float64 { return float64(d.source.Uint64()<<11>>11) / (1 << 53) }
 
 // inversionMean is the mean up to which a binomial count is drawn by going up
 // the distribution function; it takes about as many steps.
@@ -50,12 +67,26 @@ func (d *dice) binomial(n int64, p float64) int64 {
 	case p > 0.5:
 		return n - d.binomial(n, 1-p)
 	case float64(n)*p < inversionMean:
-		if d.p != p {
-			d.p, d.logQ = p, math.Log1p(-p)
-		}
-		return draw.Inversion(d.rng, n, p, d.logQ)
+		return draw.FromNone(d.float64(), n, p, d.chanceOfNone(n, p))
 	}
 	return d.rejection(n, p)
+}
+
+// chanceOfNone is (1-p)^n.
+func (d *dice) chanceOfNone(n int64, p float64) float64 {
+	if d.p != p {
+		d.p, d.logQ, d.asked = p, math.Log1p(-p), 0
+	}
+	if d.asked++; d.asked < noneFrom || n >= noneOf {
+		return math.Exp(float64(n) * d.logQ)
+	}
+	if d.asked == noneFrom {
+		d.none = make([]float64, noneOf)
+	}
+	if d.none[n] == 0 {
+		d.none[n] = math.Exp(float64(n) * d.logQ)
+	}
+	return d.none[n]
 }
 
 // rejection is algorithm BTRS of Hoermann (1993), "The generation of binomial
@@ -69,7 +100,7 @@ func (d *dice) rejection(n int64, p float64) int64 {
 	quick := 0.92 - 4.2/b
 	alpha := (2.83 + 5.1/b) * sd
 	for {
-		u, v := d.rng.Float64()-0.5, d.rng.Float64()
+		u, v := d.float64()-0.5, d.float64()
 		us := 0.5 - math.Abs(u)
 		k := math.Floor(float64((2*a/us+b)*u) + centre)
 		if us >= 0.07 && v <= quick {
@@ -131,7 +162,7 @@ func (d *dice) among(marked, kept, all int64) int64 {
 	}
 	got := int64(0)
 	for i := range marked {
-		if d.rng.Float64()*float64(all-i) < float64(kept-got) {
+		if d.float64()*float64(all-i) < float64(kept-got) {
 			got++
 		}
 	}
@@ -148,7 +179,7 @@ func (d *dice) fromMode(marked, kept, all int64) int64 {
 	choose := func(n, k float64) float64 { return logFactorial(n) - logFactorial(k) - logFactorial(n-k) }
 	up := math.Exp(choose(m, mode) + choose(n-m, k-mode) - choose(n, k))
 	down, high, low := up, mode, mode
-	u := d.rng.Float64() - up
+	u := d.float64() - up
 	for u > 0 && (up > 0 || down > 0) {
 		up = float64(up * ((m - high) * (k - high) / ((high + 1) * (n - m - k + high + 1))))
 		if high++; u <= up {
@@ -168,7 +199,7 @@ func (d *dice) fromMode(marked, kept, all int64) int64 {
 func (d *dice) gamma(shape float64) float64 {
 	boost, a := 1.0, shape
 	if a < 1 {
-		boost, a = math.Pow(d.rng.Float64(), 1/shape), shape+1
+		boost, a = math.Pow(d.float64(), 1/shape), shape+1
 	}
 	third := a - 1.0/3
 	c := 1 / math.Sqrt(9*third)
@@ -179,7 +210,7 @@ func (d *dice) gamma(shape float64) float64 {
 			continue
 		}
 		v *= v * v
-		u := d.rng.Float64()
+		u := d.float64()
 		if u < 1-float64(0.0331*(x*x)*(x*x)) || math.Log(u) < float64(x*x)/2+third-float64(third*v)+float64(third*math.Log(v)) {
 			return boost * third * v / shape
 		}

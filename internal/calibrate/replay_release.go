@@ -58,6 +58,7 @@ type replayFeed struct {
 	last    int // ticks with requests at the last step
 	served  bool
 	over    bool
+	part    load
 	canary  [1]release.Window
 	stable  [1]release.Window
 }
@@ -77,12 +78,12 @@ func (f *replayFeed) Next(weight release.Weight) (simulate.Tick, error) {
 	f.over = f.served && weight.IsZero()
 	f.served = f.served || !weight.IsZero()
 	tick := simulate.Tick{T: f.stream.now()}
-	l := f.stream.take()
+	l := f.stream.take(&f.part)
 	if l.gap {
 		return tick, nil
 	}
 	steps := f.thinner.r.plan.Steps
-	f.canary[0], f.stable[0] = f.thinner.split(&l, weight, tick.T)
+	f.thinner.split(l, weight, tick.T, &f.canary[0], &f.stable[0])
 	if !weight.IsZero() {
 		tick.Canary = f.canary[:]
 		if f.canary[0].Total > 0 && weight.Same(steps[len(steps)-1].Weight) {

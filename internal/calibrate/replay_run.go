@@ -40,10 +40,11 @@ type gridRun struct {
 // week is how long the resampled spans are that false trips are counted in.
 const week = 7 * 24 * time.Hour
 
-// Run replays one week of everything. It depends on the seed alone.
-func (r *Replay) Run(seed uint64) (*ReplayRun, error) {
+// Run replays one week of everything. It depends on the seed alone. in is the
+// memory that it works in; nil: its own.
+func (r *Replay) Run(seed uint64, in *Scratch) (*ReplayRun, error) {
 	run := &ReplayRun{seed: seed, steps: make([]stepRun, len(r.plan.Steps)), grid: make([]gridRun, len(r.grid))}
-	p := &pass{r: r, seed: seed}
+	p := in.pass(r, seed)
 	p.draw()
 	for i := range r.plan.Steps {
 		p.thin(i)
@@ -59,24 +60,41 @@ func (r *Replay) Run(seed uint64) (*ReplayRun, error) {
 	return run, err
 }
 
+// Scratch is the memory that a replay of a week works in, some megabytes. It may
+// be used for one seed after another, of any [Replay], but not for two at a time.
+type Scratch struct{ p pass }
+
+// pass begins a seed.
+func (in *Scratch) pass(r *Replay, seed uint64) *pass {
+	if in == nil {
+		in = new(Scratch)
+	}
+	in.p.r, in.p.seed = r, seed
+	return &in.p
+}
+
 // pass is one seed's week under way.
 type pass struct {
-	r      *Replay
-	seed   uint64
-	week   []load
-	canary []release.Window // of the step in turn; a window without a span is a gap
-	bad    []release.Window // a stretch of it with a drop injected
+	r       *Replay
+	seed    uint64
+	week    []*load
+	parts   []load           // of windows that are longer than a tick, by the tick
+	canary  []release.Window // of the step in turn; a window without a span is a gap
+	bad     []release.Window // a stretch of it with a drop injected
+	breaker breaker.State
 }
 
 // draw resamples the week, which all steps share.
 func (p *pass) draw() {
 	h := p.r.history
 	s := h.newStream(newDice(p.seed, drawBlocks, 0), newDice(p.seed, drawSplit, 0), 0)
-	p.week = make([]load, int(week/h.tick))
-	for i := range p.week {
-		p.week[i] = s.take()
+	n := int(week / h.tick)
+	if len(p.week) != n {
+		p.week, p.parts, p.canary = make([]*load, n), make([]load, n), make([]release.Window, n)
 	}
-	p.canary = make([]release.Window, len(p.week))
+	for i := range p.week {
+		p.week[i] = s.take(&p.parts[i])
+	}
 }
 
 // thin draws what the canary sees of the week at a step.
@@ -84,11 +102,14 @@ func (p *pass) thin(step int) {
 	r := p.r
 	weight := r.plan.Steps[step].Weight
 	t := thinner{r: r, requests: newDice(p.seed, drawThin, step), costs: newDice(p.seed, drawCost, step)}
-	for i := range p.week {
+	var stable release.Window
+	for i, l := range p.week {
 		at := r.history.start.Add(time.Duration(i) * r.history.tick)
-		if p.canary[i] = (release.Window{T: at}); !p.week[i].gap {
-			p.canary[i], _ = t.split(&p.week[i], weight, at)
+		if l.gap {
+			p.canary[i] = release.Window{T: at}
+			continue
 		}
+		t.split(l, weight, at, &p.canary[i], &stable)
 	}
 }
 
@@ -101,10 +122,10 @@ type thinner struct {
 // split draws the canary's window and leaves the rest to stable, with whom it
 // is compared. At the whole traffic there is no stable, and the cost is
 // compared with the baseline's, in place of stable's on the day before.
-func (t *thinner) split(tick *load, weight release.Weight, at time.Time) (canary, stable release.Window) {
+func (t *thinner) split(tick *load, weight release.Weight, at time.Time, canary, stable *release.Window) {
 	r := t.r
 	kept := tick.part(t.requests, r.keep(weight))
-	canary = kept.window(at, r.history.tick, release.Canary)
+	kept.window(canary, at, r.history.tick, release.Canary)
 	stableMean := 0.0
 	if r.known&tick.known&release.HasCostMean != 0 && tick.costMean > 0 && canary.Total > 0 {
 		canary.CostMean, stableMean = tick.prices(t.costs, r.o.CostCV, canary.Total)
@@ -115,16 +136,16 @@ func (t *thinner) split(tick *load, weight release.Weight, at time.Time) (canary
 			canary.Cost = canary.CostMean / r.costMean
 			canary.Known |= release.HasCost
 		}
-		return canary, release.Window{}
+		*stable = release.Window{}
+		return
 	}
 	rest := tick.less(&kept)
-	stable = rest.window(at, r.history.tick, release.Stable)
+	rest.window(stable, at, r.history.tick, release.Stable)
 	if stableMean > 0 {
 		stable.CostMean = stableMean
 		stable.Known |= release.HasCostMean
 	}
-	compare(&canary, &stable)
-	return canary, stable
+	compare(canary, stable)
 }
 
 // restart is the least time after a trip before the breaker is looked at again.
@@ -133,16 +154,17 @@ const restart = 25 * time.Minute
 // falseTrips counts the trips of a breaker over the week. After each it begins
 // anew with no evidence when a slow span has gone by.
 func (p *pass) falseTrips(l *breaker.Limits) (trips [release.Judged]int64) {
-	var st breaker.State
+	st := &p.breaker
+	st.Reset()
 	rest := int(max(l.SlowSpan, restart) / p.r.history.tick)
 	for i := 0; i < len(p.canary); i++ {
 		w := &p.canary[i]
 		if w.Span == 0 {
 			continue
 		}
-		if ev, ok := breaker.Step(l, &st, w); ok && ev.To == release.Open {
+		if ev := breaker.Step(l, st, w); ev != nil && ev.To == release.Open {
 			trips[ev.Finding.Signal]++
-			st = breaker.State{}
+			st.Reset()
 			i += rest
 		}
 	}
@@ -217,7 +239,8 @@ func (p *pass) inject(d *dice, begin, from int, chance float64) {
 // detect runs a breaker over p.bad, in which a drop begins at a tick, and
 // reports whether it also tripped before, after which it begins anew at once.
 func (p *pass) detect(l *breaker.Limits, from int) (run dropRun, before bool) {
-	var st breaker.State
+	st := &p.breaker
+	st.Reset()
 	run.tried = true
 	for i := range p.bad {
 		w := &p.bad[i]
@@ -227,11 +250,12 @@ func (p *pass) detect(l *breaker.Limits, from int) (run dropRun, before bool) {
 		if w.Span == 0 {
 			continue
 		}
-		ev, ok := breaker.Step(l, &st, w)
+		ev := breaker.Step(l, st, w)
 		switch {
-		case !ok || ev.To != release.Open:
+		case ev == nil || ev.To != release.Open:
 		case i < from:
-			st, before = breaker.State{}, true
+			before = true
+			st.Reset()
 		default:
 			run.found, run.ticks = true, i-from+1
 			return run, before

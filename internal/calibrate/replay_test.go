@@ -111,7 +111,7 @@ func runs(tb testing.TB, r *Replay, n int) []*ReplayRun {
 	tb.Helper()
 	var all []*ReplayRun
 	for seed := range n {
-		run, err := r.Run(uint64(seed + 1))
+		run, err := r.Run(uint64(seed+1), nil)
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -257,7 +257,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	done := make(chan struct{})
 	for i := range n {
 		go func() {
-			backward[n-1-i], _ = r.Run(uint64(n - i))
+			backward[n-1-i], _ = r.Run(uint64(n-i), nil)
 			done <- struct{}{}
 		}()
 	}
@@ -268,7 +268,7 @@ func TestSameSeedSameBytes(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Errorf("the same seeds came to\n%s\nand to\n%s", a, b)
 	}
-	other, err := r.Run(n + 1)
+	other, err := r.Run(n+1, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -375,7 +375,7 @@ func TestBlocksKeepTheirPlaceInTheDay(t *testing.T) {
 		p := &pass{r: r, seed: seed}
 		p.draw()
 		for i := range p.week {
-			l := &p.week[i]
+			l := p.week[i]
 			want := int64(1000 + i%(24*60))
 			if i >= 5*24*60 {
 				want += 10_000
@@ -409,7 +409,7 @@ func TestWithoutTwoWeekendDaysAllDaysAreAlike(t *testing.T) {
 		}
 		p := &pass{r: r, seed: 1}
 		p.draw()
-		if n := slices.IndexFunc(p.week, func(l load) bool { return l.gap }); n >= 0 {
+		if n := slices.IndexFunc(p.week, func(l *load) bool { return l.gap }); n >= 0 {
 			t.Errorf("%d days: tick %d is a gap", days, n)
 		}
 	}
@@ -425,7 +425,7 @@ func TestLongWindowsAreSplitRequestByRequest(t *testing.T) {
 	for i := 0; i < len(p.week); i += 10 {
 		var sum load
 		for k := range 10 {
-			l := &p.week[i+k]
+			l := p.week[i+k]
 			minute[k] += l.total()
 			sum.solved += l.solved
 			sum.unsolved += l.unsolved
@@ -458,7 +458,7 @@ func TestAWindowThatABlockCutsGivesItsPart(t *testing.T) {
 	for seed := range uint64(50) {
 		s := h.newStream(newDice(seed, drawBlocks, 0), newDice(seed, drawSplit, 0), 0)
 		for i := range 4 * 24 * 60 {
-			if l := s.take(); i%360 < 6 && !l.gap { // the rest of a window of which 4 minutes lie in the block before
+			if l := s.take(new(load)); i%360 < 6 && !l.gap { // the rest of a window of which 4 minutes lie in the block before
 				sum += l.total()
 				ticks++
 			}
@@ -497,7 +497,7 @@ func TestTheWholeTrafficHasNoControl(t *testing.T) {
 		p.thin(step)
 		ratio := 0.0
 		for i := range p.canary {
-			w, whole := &p.canary[i], &p.week[i]
+			w, whole := &p.canary[i], p.week[i]
 			switch {
 			case !w.Has(release.HasSolved | release.HasViolations | release.HasTransfers | release.HasSlow | release.HasCost), w.Has(release.HasP99):
 				t.Fatalf("step %d: figures %b", step, w.Known)
@@ -725,7 +725,7 @@ func TestTheHourThatComesTwiceIsTakenOnce(t *testing.T) {
 		if i >= 3*60 {
 			want += 60
 		}
-		if l := s.take(); l.gap || l.total() != want {
+		if l := s.take(new(load)); l.gap || l.total() != want {
 			t.Fatalf("tick %d: %d requests, want those of tick %d", i, l.total(), want)
 		}
 	}

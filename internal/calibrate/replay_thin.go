@@ -102,8 +102,8 @@ func (l *load) less(part *load) load {
 }
 
 // window is what an arm shows of a load.
-func (l *load) window(t time.Time, span time.Duration, arm release.Arm) release.Window {
-	return release.Window{
+func (l *load) window(w *release.Window, t time.Time, span time.Duration, arm release.Arm) {
+	*w = release.Window{
 		T: t, Span: span, Arm: arm, Total: l.total(), Judged: l.solved + l.unsolved, Solved: l.solved,
 		Violations: l.violations, Transfers: l.transfers, Slow: l.slow, Known: l.known &^ release.HasCostMean,
 	}

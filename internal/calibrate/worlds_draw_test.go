@@ -146,7 +146,7 @@ func healthyTrips(l *breaker.Limits, ws []release.Window) (trips [release.Judged
 	const pause = 25
 	var st breaker.State
 	for i := 0; i < len(ws); i++ {
-		if ev, ok := breaker.Step(l, &st, &ws[i]); ok && ev.To == release.Open {
+		if ev := breaker.Step(l, &st, &ws[i]); ev != nil && ev.To == release.Open {
 			trips[ev.Finding.Signal]++
 			st = breaker.State{}
 			i += pause
@@ -169,7 +169,7 @@ func findDrop(l *breaker.Limits, d *dice, ws []release.Window, rates []float64, 
 		if i >= from {
 			w.Solved -= d.binomial(w.Solved, min(drop/rates[i], 1))
 		}
-		if ev, ok := breaker.Step(l, &st, &w); ok && ev.To == release.Open {
+		if ev := breaker.Step(l, &st, &w); ev != nil && ev.To == release.Open {
 			if i >= from {
 				return float64(i - from + 1)
 			}

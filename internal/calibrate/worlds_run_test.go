@@ -101,7 +101,7 @@ func cusumSet(ws []release.Window, o Options, replays int) (*ladder.Plan, error)
 	}
 	peaks := make([][]float64, replays)
 	for i := range peaks {
-		peaks[i] = replay.CusumPeaks(uint64(i + 1))
+		peaks[i] = replay.CusumPeaks(uint64(i+1), nil)
 	}
 	r.TakeCusum(peaks)
 	return r.Plan(o.Plan)

@@ -148,7 +148,7 @@ func sameOnAnyCores(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := batch.Run(context.Background(), batch.Seeds(1, 16), workers, func(_ context.Context, seed uint64) (*ReplayRun, error) { return replay.Run(seed) }, nil)
+		found, err := batch.Run(context.Background(), batch.Seeds(1, 16), workers, func(_ context.Context, seed uint64) (*ReplayRun, error) { return replay.Run(seed, nil) }, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

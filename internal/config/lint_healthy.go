@@ -117,11 +117,10 @@ func (c *Config) healthyTrips(i int, l *breaker.Limits, windows int64) (trips [r
 	for ; watched < windows && total < enoughTrips && (total > 0 || watched < quiet); watched++ {
 		w := draw()
 		w.T = start.Add(time.Duration(watched) * span)
-		ev, changed := breaker.Step(l, &st, &w)
-		if changed && ev.To == release.Open {
+		if ev := breaker.Step(l, &st, &w); ev != nil && ev.To == release.Open {
 			trips[ev.Finding.Signal]++
 			total++
-			st = breaker.State{}
+			st.Reset()
 			watched += skip
 		}
 	}

@@ -31,9 +31,13 @@ func Mix(x uint64) uint64 {
 // Schmeiser (1988), exact up to the rounding of floats while (1-p)^n is no
 // smaller than a float can be.
 func Inversion(rng *rand.Rand, n int64, p, logQ float64) int64 {
-	odds := p / (1 - p)
-	term := math.Exp(float64(n) * logQ)
-	u := rng.Float64()
+	return FromNone(rng.Float64(), n, p, math.Exp(float64(n)*logQ))
+}
+
+// FromNone is [Inversion] of a number u drawn uniformly from [0, 1), for callers
+// that keep (1-p)^n, the chance of none.
+func FromNone(u float64, n int64, p, none float64) int64 {
+	odds, term := p/(1-p), none
 	k := int64(0)
 	for u > term && k < n {
 		u -= term

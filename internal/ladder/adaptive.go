@@ -204,7 +204,7 @@ func (d *Decision) rise(ev *Evidence, step *Step, frozen bool) rise {
 
 // adapt moves the weight within the bounds of the step, if it is time to. Down
 // it may go at any time.
-func (st *State) adapt(p *Plan, d Decision, up rise, now time.Time) (Decision, bool) {
+func (st *State) adapt(p *Plan, d *Decision, up rise, now time.Time) bool {
 	a := p.adaptive()
 	f := st.errorRate(a)
 	to := st.trend(a, &f)
@@ -214,14 +214,14 @@ func (st *State) adapt(p *Plan, d Decision, up rise, now time.Time) (Decision, b
 	}
 	switch {
 	case to == stays, to > stays && (up == noRise || up == toStep && !st.throttled(p)):
-		return d, false
+		return false
 	case to == falls && st.Adapt.Fell && since < a.Interval:
-		return d, false // what it did is not seen yet
+		return false // what it did is not seen yet
 	case to > stays && (!st.Adapt.At.IsZero() && since < a.Interval || now.Sub(st.At) < a.Interval):
-		return d, false
+		return false
 	}
 	parts := st.moved(p, to, up)
-	d.Finding, d.Throttled = f, st.Adapt.Hits
+	hits := st.Adapt.Hits
 	st.Adapt.At, st.Adapt.Fell, st.Adapt.Hits, st.Adapt.Seen, st.Adapt.Told = now, to == falls, 0, 0, 0
 	if st.Adapt.Parts == 0 {
 		st.Adapt.Base = st.Weight
@@ -229,13 +229,15 @@ func (st *State) adapt(p *Plan, d Decision, up rise, now time.Time) (Decision, b
 	st.Adapt.Parts = parts
 	weight := st.slots(p, parts)
 	if weight.Same(st.Weight) {
-		return d, false
+		return false
 	}
+	d.Finding, d.Throttled = f, hits
 	why := WhyAdapted
 	if d.Throttled != 0 || to == returns {
 		why = WhyThrottled
 	}
-	return d.write(p, st, release.Adjust, weight, why), true
+	d.write(p, st, release.Adjust, weight, why)
+	return true
 }
 
 // moved returns the share after one change, in parts, within the bounds. A fall

@@ -18,46 +18,61 @@ import (
 // then Decide asks for it again: a step forward as long as nothing forbids it,
 // everything else whatever comes. HALF_OPEN is entered at now, never for a past
 // time.
-func Decide(p *Plan, st *State, ev Evidence, now time.Time) Decision {
-	d := Decision{T: now}
+func Decide(p *Plan, st *State, ev Evidence, now time.Time) (d Decision) {
+	d.T = now
+	st.decide(p, &d, &ev, now)
+	return d
+}
+
+// decide fills in the decision: one is large, and is made in place.
+func (st *State) decide(p *Plan, d *Decision, ev *Evidence, now time.Time) {
 	st.setBack(p, now)
 	drift := st.observe(p, ev.Observed)
 	for i := range ev.Stable {
 		st.Stable.add(&ev.Stable[i])
 	}
 	if st.Pending.rollback() {
-		return d.again(p, st) // an unfinished rollback comes before everything
+		d.again(p, st) // an unfinished rollback comes before everything
+		return
 	}
 	over := st.Stage != NotStarted && st.Candidate != p.Candidate
 	if over && (st.unfinished() || p.Candidate == "") { // no candidate is not another one
-		return d.hold(p, st, WhyOtherCandidate)
+		d.hold(p, st, WhyOtherCandidate)
+		return
 	}
 	if ev.Unasked && st.Pending.Move == release.Hold && (over || st.Stage == NotStarted) {
-		return d.hold(p, st, WhyFailed)
+		d.hold(p, st, WhyFailed)
+		return
 	}
 	if over {
 		*st = State{Stable: st.Stable, Barred: st.barred()}
 		drift = st.observe(p, ev.Observed)
 	}
 	if st.Stage == NotStarted {
-		return st.begin(p, d, ev, drift, now)
+		st.begin(p, d, ev, drift, now)
+		return
 	}
-	if event, happened := st.fold(p, ev); happened {
-		return st.after(p, d, event)
+	if event := st.fold(p, ev); event != nil {
+		st.after(p, d, event)
+		return
 	}
 	if ev.More {
-		return d.hold(p, st, WhyMore)
+		d.hold(p, st, WhyMore)
+		return
 	}
-	if event, happened := st.time(p, now, drift || !ev.Observed.Known); happened {
-		return st.after(p, d, event)
+	if event := st.time(p, now, drift || !ev.Observed.Known); event != nil {
+		st.after(p, d, event)
+		return
 	}
 	if st.Pending.Move != release.Hold && !drift {
-		if why, held := st.withheld(p, &d, now); held {
-			return d.hold(p, st, why)
+		if why, held := st.withheld(p, d, now); held {
+			d.hold(p, st, why)
+			return
 		}
-		return d.again(p, st)
+		d.again(p, st)
+		return
 	}
-	return st.climb(p, d, ev, drift, now)
+	st.climb(p, d, ev, drift, now)
 }
 
 // mostBarred bounds how many candidates are remembered as given up by a person.
@@ -153,76 +168,88 @@ func (st *State) withheld(p *Plan, d *Decision, now time.Time) (Why, bool) {
 
 // begin starts a release, unless something forbids it. A first step that was
 // asked for is one of the configuration that it was asked for under.
-func (st *State) begin(p *Plan, d Decision, ev Evidence, drift bool, now time.Time) Decision {
+func (st *State) begin(p *Plan, d *Decision, ev *Evidence, drift bool, now time.Time) {
 	st.Candidate, st.Attempt = p.Candidate, max(st.Attempt, 1)
 	if slices.Contains(st.Barred, p.Candidate) {
 		st.Stage, st.Digest = RolledBack, p.Digest
-		return d.hold(p, st, WhyFailed)
+		d.hold(p, st, WhyFailed)
+		return
 	}
 	if st.Pending.Move == release.Hold {
 		st.Digest = p.Digest
 	}
 	if drift {
-		return d.hold(p, st, WhyDrift)
+		d.hold(p, st, WhyDrift)
+		return
 	}
-	if why, held := st.withheld(p, &d, now); held {
-		return d.hold(p, st, why)
+	if why, held := st.withheld(p, d, now); held {
+		d.hold(p, st, why)
+		return
 	}
 	if st.Pending.Move != release.Hold {
-		return d.again(p, st)
+		d.again(p, st)
+		return
 	}
 	if !ev.Observed.Known {
-		return d.hold(p, st, WhyUnread)
+		d.hold(p, st, WhyUnread)
+		return
 	}
 	if ev.SourceFailed {
-		return d.hold(p, st, WhySourceFailed)
+		d.hold(p, st, WhySourceFailed)
+		return
 	}
-	return d.write(p, st, release.Start, p.Steps[0].Weight, WhyStart)
+	d.write(p, st, release.Start, p.Steps[0].Weight, WhyStart)
 }
 
 // fold feeds the unseen windows to breaker and gate until the breaker
 // changes.
-func (st *State) fold(p *Plan, ev Evidence) (release.Event, bool) {
+func (st *State) fold(p *Plan, ev *Evidence) *release.Event {
 	for i := range ev.Windows {
-		w, l := ev.Windows[i], p.limits(st.limitsStep())
+		w, l := &ev.Windows[i], p.limits(st.limitsStep())
 		if l.AgainstStable && !w.Has(release.HasControl) {
-			control(&w, ev.Stable)
+			with := *w
+			control(&with, ev.Stable)
+			w = &with
 		}
 		if !w.T.After(st.Seen) && !st.Seen.IsZero() {
-			st.amend(l, &w)
+			st.amend(l, w)
 			continue
 		}
 		st.Seen, st.Span = w.T, w.Span
-		st.share(&p.Share, &w, ev.Stable)
+		st.share(&p.Share, w, ev.Stable)
 		if w.T.Before(st.Serving) || st.Pending.Move == release.Probe {
 			continue // from before the weight was read back: neither probe nor evidence
 		}
-		if event, happened := st.take(p, &w); happened {
-			return event, true
+		if event := st.take(p, w); event != nil {
+			return event
 		}
 	}
-	return release.Event{}, false
+	return nil
 }
 
 // take feeds one window of canary traffic.
-func (st *State) take(p *Plan, w *release.Window) (release.Event, bool) {
+func (st *State) take(p *Plan, w *release.Window) *release.Event {
 	l := p.limits(st.limitsStep())
-	priced := st.priced(p, w)
+	if ref := st.reference(p, w); ref > 0 {
+		priced := *w
+		priced.Cost, priced.Known = w.CostMean/ref, w.Known|release.HasCost
+		w = &priced
+	}
 	if w.Total > 0 {
-		st.supply(l, &priced)
+		st.supply(l, w)
 		if st.Breaker.Phase == release.Closed && st.Stage == Climbing && !w.T.Before(st.At) {
 			if !st.pausedDuring(w) {
 				st.Covered += w.Span
 			}
-			st.gather(&priced, l.LabelLag)
+			st.gather(w, l.LabelLag)
 		}
 	}
-	event, happened := breaker.Step(l, &st.Breaker, &priced)
-	if !happened {
+	event := breaker.Step(l, &st.Breaker, w)
+	if event == nil {
 		st.latchHits(l)
-		st.heed(p, l, &priced)
+		st.heed(p, l, w)
 	}
-	return event, happened
+	return event
 }
 
 // limitsStep is the step whose limits hold: probes run under the first's.
@@ -243,6 +270,9 @@ func (st *State) supply(l *breaker.Limits, w *release.Window) {
 	}
 	if w.Has(latency) {
 		st.Supplied = st.Supplied.With(release.P99)
+	}
+	if w.Known&release.StreamingFigures == 0 {
+		return
 	}
 	streams := breaker.StreamCountsOf(w)
 	for s := release.FirstStreaming; s <= release.LastStreaming; s++ {
@@ -273,15 +303,15 @@ func enforced(l *breaker.Limits, s release.Signal) bool {
 // time does the breaker's changes by time alone: the end of a cooldown, and
 // probes whose labels came in during a minute without a window. While somebody
 // else has moved the weight, or nobody can read it, no probe begins.
-func (st *State) time(p *Plan, now time.Time, drift bool) (release.Event, bool) {
+func (st *State) time(p *Plan, now time.Time, drift bool) *release.Event {
 	l := p.limits(0)
 	if st.Span > 0 {
-		if event, happened := breaker.Idle(l, &st.Breaker, now.Add(-st.Span)); happened {
-			return event, true
+		if event := breaker.Idle(l, &st.Breaker, now.Add(-st.Span)); event != nil {
+			return event
 		}
 	}
 	if drift || now.Before(st.CoolFor) && st.Stage == Climbing {
-		return release.Event{}, false
+		return nil
 	}
 	return breaker.Tick(l, &st.Breaker, now)
 }
@@ -289,10 +319,11 @@ func (st *State) time(p *Plan, now time.Time, drift bool) (release.Event, bool) 
 // after turns a transition of the breaker into a move of the ladder. A failed
 // release stays where it is: the breaker goes on over what traffic there is,
 // for the record alone.
-func (st *State) after(p *Plan, d Decision, event release.Event) Decision {
-	d.Event, d.Happened, d.T = event, true, event.T
+func (st *State) after(p *Plan, d *Decision, event *release.Event) {
+	d.Event, d.Happened, d.T = *event, true, event.T
 	if st.Stage == Failed || st.Stage == RolledBack {
-		return d.hold(p, st, WhyFailed)
+		d.hold(p, st, WhyFailed)
+		return
 	}
 	switch event.To {
 	case release.Open:
@@ -300,18 +331,19 @@ func (st *State) after(p *Plan, d Decision, event release.Event) Decision {
 		if event.Locked {
 			move, why = release.Lock, WhyLocked
 		}
-		return d.write(p, st, move, release.Weight{Ring: st.Weight.Ring}, why)
+		d.write(p, st, move, release.Weight{Ring: st.Weight.Ring}, why)
 	case release.HalfOpen:
 		st.Stage = Climbing
-		return d.write(p, st, release.Probe, p.Steps[0].Weight, WhyProbe)
+		d.write(p, st, release.Probe, p.Steps[0].Weight, WhyProbe)
+	default:
+		st.recover(p, d)
 	}
-	return st.recover(p, d)
 }
 
 // recover starts the next attempt at the first step, whose weight the probes
 // already have; gate and hold start empty after the window that closed the
 // breaker.
-func (st *State) recover(p *Plan, d Decision) Decision {
+func (st *State) recover(p *Plan, d *Decision) {
 	st.Attempt++
 	st.Latched = 0
 	at := d.Event.T.Add(st.Span)
@@ -321,49 +353,51 @@ func (st *State) recover(p *Plan, d Decision) Decision {
 	st.enterStep(0, at)
 	d.Move, d.Why = release.Start, WhyRecovered
 	d.fill(p, st)
-	return d
 }
 
 // climb judges the step's gates and moves on when they have passed.
-func (st *State) climb(p *Plan, d Decision, ev Evidence, drift bool, now time.Time) Decision {
+func (st *State) climb(p *Plan, d *Decision, ev *Evidence, drift bool, now time.Time) {
 	st.ripen(now.Add(-st.Span), p.limits(st.limitsStep()).LabelLag)
 	_, frozen := p.Frozen(now)
 	if why, done := st.standing(p, drift); done {
 		if why == WhyPaused || why == WhyConfigChanged {
-			if dec, moved := st.adapt(p, d, noRise, now); moved {
-				return dec
+			if st.adapt(p, d, noRise, now) {
+				return
 			}
 		}
 		d.Overdue = why == WhyProbing && st.probesOverdue(p, now)
-		return d.hold(p, st, why)
+		d.hold(p, st, why)
+		return
 	}
 	step := p.step(st.Step)
 	d.Held = max(min(now.Sub(st.At), st.Covered), 0) // a clock may be set back
 	d.Overdue = step.MaxWait > 0 && now.Sub(st.At)-st.PausedFor >= step.MaxWait
 	due := !step.Gates.Has(TimeGate) || d.Held >= step.MinHold
 	d.fill(p, st)
-	d.Verdict = st.judge(p, &d, ev.SourceFailed, due)
+	d.Verdict = st.judge(p, d, ev.SourceFailed, due)
 	st.lapse(p, d.Verdict, now)
 	if due && d.Verdict == release.Fail && step.Gates.Has(MetricGate) {
-		if dec, failed := st.failGate(p, d); failed {
-			return dec
+		if st.failGate(p, d) {
+			return
 		}
 	}
-	if dec, moved := st.adapt(p, d, d.rise(&ev, step, frozen), now); moved {
-		return dec
+	if st.adapt(p, d, d.rise(ev, step, frozen), now) {
+		return
 	}
-	if why, held := st.holding(p, &d, step, due, now); held {
-		return d.hold(p, st, why)
+	if why, held := st.holding(p, d, step, due, now); held {
+		d.hold(p, st, why)
+		return
 	}
 	if !ev.Observed.Known {
-		return d.hold(p, st, WhyUnread)
+		d.hold(p, st, WhyUnread)
+		return
 	}
 	if st.Step >= len(p.Steps)-1 {
 		st.Stage = Completed
 		d.Move, d.Why = release.Complete, WhyComplete
-		return d
+		return
 	}
-	return d.write(p, st, release.Advance, p.Steps[st.Step+1].Weight, WhyPassed)
+	d.write(p, st, release.Advance, p.Steps[st.Step+1].Weight, WhyPassed)
 }
 
 // standing names what keeps the ladder still whatever the evidence says.
@@ -454,14 +488,16 @@ func (st *State) lapse(p *Plan, v release.Verdict, now time.Time) {
 
 // failGate rolls back for good, unless the failing signals are configured to
 // hold or to throttle.
-func (st *State) failGate(p *Plan, d Decision) (Decision, bool) {
+func (st *State) failGate(p *Plan, d *Decision) bool {
 	l := p.limits(st.Step)
-	for _, v := range d.Verdicts {
+	for i := range d.Verdicts {
+		v := &d.Verdicts[i]
 		if v.Needed && v.Verdict == release.Fail && l.Rules[v.Finding.Signal].OnFail == release.RollBack {
 			st.Stage = Failed
 			d.Finding = v.Finding
-			return d.write(p, st, release.Lock, release.Weight{Ring: st.Weight.Ring}, WhyGateFailed), true
+			d.write(p, st, release.Lock, release.Weight{Ring: st.Weight.Ring}, WhyGateFailed)
+			return true
 		}
 	}
-	return d, false
+	return false
 }

@@ -130,17 +130,16 @@ func (d *Decision) fill(p *Plan, st *State) {
 	}
 }
 
-func (d Decision) hold(p *Plan, st *State, why Why) Decision {
+func (d *Decision) hold(p *Plan, st *State, why Why) {
 	d.Move, d.Why = release.Hold, why
 	if why == WhyApproval {
 		d.Move = release.AwaitApproval
 	}
 	d.fill(p, st)
-	return d
 }
 
 // write asks for a weight and remembers that it did.
-func (d Decision) write(p *Plan, st *State, move release.Move, w release.Weight, why Why) Decision {
+func (d *Decision) write(p *Plan, st *State, move release.Move, w release.Weight, why Why) {
 	d.Move, d.Why, d.Write, d.Weight = move, why, true, w
 	st.Pending = Pending{Move: move, Weight: w, Why: why}
 	d.fill(p, st)
@@ -150,13 +149,12 @@ func (d Decision) write(p *Plan, st *State, move release.Move, w release.Weight,
 	case release.Probe:
 		d.Step = 0
 	}
-	return d
 }
 
 // again repeats the decision whose write has not been read back.
-func (d Decision) again(p *Plan, st *State) Decision {
+func (d *Decision) again(p *Plan, st *State) {
 	d.Again = true
-	return d.write(p, st, st.Pending.Move, st.Pending.Weight, st.Pending.Why)
+	d.write(p, st, st.Pending.Move, st.Pending.Weight, st.Pending.Why)
 }
 
 // Remaining returns how long until the decision could change for the better

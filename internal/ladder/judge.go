@@ -26,7 +26,7 @@ func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Ver
 	gate, needed := release.Pass, false
 	for s := release.Signal(0); int(s) < release.Judged; s++ {
 		v := &d.Verdicts[s]
-		*v = st.signal(l, s)
+		st.signal(l, s, v)
 		if !v.Looked {
 			continue
 		}
@@ -53,25 +53,26 @@ func (st *State) judge(p *Plan, d *Decision, sourceFailed, due bool) release.Ver
 // signal holds one signal's tally against the step's limits: the same limits
 // as the breaker's, from min_samples_slow on, or from the min_count of a signal
 // of streaming or infrastructure that has one.
-func (st *State) signal(l *breaker.Limits, s release.Signal) SignalVerdict {
+func (st *State) signal(l *breaker.Limits, s release.Signal, v *SignalVerdict) {
 	mode := l.Rules[s].Mode
 	optional := s == release.Cost || s == release.P99 || s.Streaming()
 	if mode == release.Off || optional && mode != release.Required && !st.Supplied.Has(s) {
-		return SignalVerdict{}
+		*v = SignalVerdict{}
+		return
 	}
-	f, failing := st.Gate.finding(l, s, st.Gate.Span)
-	v := SignalVerdict{Finding: f, MinOf: minOf(l, s), Looked: true, Needed: mode != release.Observe}
+	var failing bool
+	v.Finding, failing = st.Gate.finding(l, s, st.Gate.Span)
+	v.MinOf, v.Looked, v.Needed, v.Latched = minOf(l, s), true, mode != release.Observe, false
 	switch {
-	case f.Of == 0:
+	case v.Finding.Of == 0:
 		v.Verdict = release.NoData
-	case f.Of < v.MinOf:
+	case v.Finding.Of < v.MinOf:
 		v.Verdict = release.Insufficient
 	case failing:
 		v.Verdict = release.Fail
 	default:
 		v.Verdict = release.Pass
 	}
-	return v
 }
 
 // minOf is how many samples a signal is judged from.

@@ -36,7 +36,8 @@ func RollBack(p *Plan, st *State, now time.Time) (Decision, error) {
 	breaker.Trip(&st.Breaker, now, true)
 	st.Stage = RolledBack
 	d := Decision{T: now}
-	return d.write(p, st, release.RollBackMove, release.Weight{Ring: p.Steps[0].Weight.Ring}, WhyManual), nil
+	d.write(p, st, release.RollBackMove, release.Weight{Ring: p.Steps[0].Weight.Ring}, WhyManual)
+	return d, nil
 }
 
 // ClearLock ends a lock, a failed gate or a manual rollback: the next Decide

@@ -101,8 +101,8 @@ func (r *recentShare) from(i int) Share {
 // add counts a window of the canary together with stable's of the same time;
 // without that there is no share to tell.
 func (r *recentShare) add(c *ShareCheck, w *release.Window, stable []release.Window) {
-	i, found := slices.BinarySearchFunc(stable, w.T, func(s release.Window, t time.Time) int { return s.T.Compare(t) })
-	if !found || stable[i].Span != w.Span {
+	i := firstAt(stable, w.T)
+	if i == len(stable) || !stable[i].T.Equal(w.T) || stable[i].Span != w.Span {
 		return
 	}
 	o := &stable[i]

@@ -1,7 +1,6 @@
 package ladder
 
 import (
-	"slices"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
@@ -204,8 +203,7 @@ func (t *Tally) add(o *Tally) {
 // control adds to a window of the canary what stable did in its span, as far as
 // stable's solve rate is known: the sum over the windows that lie in it whole.
 func control(w *release.Window, stable []release.Window) {
-	first, _ := slices.BinarySearchFunc(stable, w.T, func(s release.Window, t time.Time) int { return s.T.Compare(t) })
-	for i := first; i < len(stable) && stable[i].T.Before(w.End()); i++ {
+	for i := firstAt(stable, w.T); i < len(stable) && stable[i].T.Before(w.End()); i++ {
 		s := &stable[i]
 		if s.Total <= 0 || s.End().After(w.End()) || !s.Has(release.HasSolved) {
 			continue
@@ -214,6 +212,20 @@ func control(w *release.Window, stable []release.Window) {
 		w.ControlSolved += s.Solved
 		w.Known |= release.HasControl
 	}
+}
+
+// firstAt returns the index of the first window that begins at t or later.
+func firstAt(ws []release.Window, t time.Time) int {
+	low, high := 0, len(ws)
+	for low < high {
+		mid := (low + high) / 2
+		if ws[mid].T.Before(t) {
+			low = mid + 1
+		} else {
+			high = mid
+		}
+	}
+	return low
 }
 
 // amend takes what has become known of the labels of a folded window, as long
@@ -322,21 +334,15 @@ func (c *stableCost) mean(t time.Time) (float64, bool) {
 	return float64(nano) / 1e9 / float64(requests), true
 }
 
-// priced returns the window with its cost as a ratio where only the canary's
-// own mean is known: at 100 % against stable's mean of the day before, else
-// against cost_baseline_usd.
-func (st *State) priced(p *Plan, w *release.Window) release.Window {
-	out := *w
+// reference is what the canary's mean cost is compared with where only that is
+// known: at 100 % stable's mean of the day before, else cost_baseline_usd. 0:
+// the window has a ratio already, or nothing to form one from.
+func (st *State) reference(p *Plan, w *release.Window) float64 {
 	if w.Has(release.HasCost) || !w.Has(release.HasCostMean) {
-		return out
+		return 0
 	}
-	ref := p.CostBaselineUSD
 	if st.Step == len(p.Steps)-1 && st.CostRef > 0 {
-		ref = st.CostRef
+		return st.CostRef
 	}
-	if ref > 0 {
-		out.Cost = w.CostMean / ref
-		out.Known |= release.HasCost
-	}
-	return out
+	return p.CostBaselineUSD
 }

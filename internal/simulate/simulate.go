@@ -174,28 +174,32 @@ func (r *run) stand(from time.Duration) {
 // decide shows Decide the last tick until it has nothing more to change at
 // this instant, and carries out what it says. At the end of the feed the last
 // window is judged, but no probe begins: its tick would be none of the feed's.
+// A decision is large, and is made where the last one is kept.
 func (r *run) decide(now time.Time, end bool) error {
+	d := &r.out.Last
+	var before *moment
+	if end {
+		before = &moment{last: *d}
+	}
 	for {
 		ev := ladder.Evidence{
 			Windows: r.tick.Canary, Stable: r.tick.Stable,
 			Observed: ladder.Observed{Weight: r.weight, At: now, Known: true},
 		}
-		var before *ladder.State
 		if end {
-			kept := r.st
-			before = &kept
+			before.st = r.st
 		}
-		d := ladder.Decide(r.plan, &r.st, ev, now)
+		*d = ladder.Decide(r.plan, &r.st, ev, now)
 		if end && d.Happened && d.Event.To == release.HalfOpen {
-			r.st = *before
+			r.st, *d = before.st, before.last
 			return nil
 		}
-		if d.Happened && d.Event.To == release.Open {
-			r.out.Last = d
+		if end && d.Happened && d.Event.To == release.Open {
+			before.last = *d
 		}
-		r.note(&d)
+		r.note(d)
 		if r.told != nil {
-			r.told.see(r.out, &d)
+			r.told.see(r.out, d)
 		}
 		if d.Write {
 			r.weight = d.Weight
@@ -203,17 +207,21 @@ func (r *run) decide(now time.Time, end bool) error {
 		}
 		if d.Move == release.AwaitApproval && r.approve {
 			a := ladder.Approval{Attempt: d.Attempt, Step: d.Step, Digest: r.plan.Digest, By: "simulate", At: now}
-			if err := ladder.Approve(&r.st, &d, a); err != nil {
+			if err := ladder.Approve(&r.st, d, a); err != nil {
 				return err
 			}
 			continue
 		}
-		if d.Happened || d.Move == release.Complete {
-			continue
+		if !d.Happened && d.Move != release.Complete {
+			return nil
 		}
-		r.out.Last = d
-		return nil
 	}
+}
+
+// moment is what a replay goes back to where its feed ends.
+type moment struct {
+	st   ladder.State
+	last ladder.Decision
 }
 
 // note writes down what a decision changed.

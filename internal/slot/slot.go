@@ -28,7 +28,8 @@ func Of(user string, ring int64) int64 {
 }
 
 func hash(user string) uint64 {
-	sum := sha256.Sum256([]byte(user))
+	var short [128]byte // an id that fits is hashed from the stack
+	sum := sha256.Sum256(append(short[:0], user...))
 	return binary.BigEndian.Uint64(sum[:8])
 }
 

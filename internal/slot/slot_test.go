@@ -193,12 +193,3 @@ func TestVectorsSurviveJSON(t *testing.T) {
 		t.Errorf("vectors change on their way through JSON:\n%s", d)
 	}
 }
-
-func BenchmarkRoute(b *testing.B) {
-	r := Router{Ring: 10000, ExcludeUsers: SetOf("C-88001")}
-	w := weight(100, 10000)
-	b.ReportAllocs()
-	for b.Loop() {
-		r.Route("C-1001", "retail", w)
-	}
-}
