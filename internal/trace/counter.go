@@ -151,19 +151,22 @@ func (c *counter) count(rec *record, arm int, strange []byte) {
 		c.measureSpeed(tl, rec.latency)
 		late = c.time(tl, rec.latency)
 	}
-	if c.stream(tl, rec, strange) || late {
+	if rec.streams() && c.stream(tl, rec, strange) {
+		late = true
+	}
+	if late {
 		c.data.Late++
 	}
 }
 
 // tally returns the tally for a time and arm.
 func (c *counter) tally(t int64, arm int) *tally {
+	if c.last != nil && arm == c.lastKey.arm && t >= c.lastKey.t && t-c.lastKey.t < c.span {
+		return c.last // without a division
+	}
 	key := tallyKey{arm: arm}
 	if !c.opt.whole {
 		key.t = floorTo(t, c.span)
-	}
-	if c.last != nil && key == c.lastKey {
-		return c.last
 	}
 	tl := c.tallies[key]
 	if tl == nil {
@@ -230,6 +233,9 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 }
 
 func (c *counter) flag(tl *tally, rec *record) {
+	if len(c.streamed) > tl.arm && rec.flagged == [len(flagFields)]bool{} {
+		return
+	}
 	for len(c.streamed) <= tl.arm {
 		c.streamed = append(c.streamed, false)
 		for i := range c.sparse {

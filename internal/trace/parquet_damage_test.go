@@ -281,8 +281,8 @@ func TestReadingParquetEndsWithItsContext(t *testing.T) {
 	}
 }
 
-// Pages that exactly fill the library's buffers, and pages that do not get
-// smaller: it loses them where it unpacks them itself.
+// Pages of many sizes, and pages that do not get smaller: the library loses those
+// of lz4 where it unpacks them itself.
 func TestPagesOfAnySizeAreUnpacked(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	columns := []columnSpec{{name: "ts", node: parquet.Int(64)}, {name: "latency_ms", node: parquet.Leaf(parquet.DoubleType)}, {name: "cost_usd", node: parquet.Leaf(parquet.DoubleType)}}

@@ -13,11 +13,11 @@ import (
 	"github.com/pierrec/lz4/v4"
 )
 
-// The library decodes pages well, but takes what it unpacks for lost where a
-// codec returned it in another buffer than the one it was given, and then goes on
-// with what was in that buffer before: with lz4 often, with gzip and brotli where a
-// page exactly fills its buffer. So pages are unpacked here, and the library reads
-// a file in which nothing is compressed.
+// The library decodes pages well, but where a codec returns what it unpacked in
+// another buffer than the one it was given, that of lz4 often, it goes on with what
+// was in the given one before; and its lz4 doubles its room for ever on a damaged
+// page. So pages are unpacked here, and the library reads a file in which nothing is
+// compressed.
 
 // tableOnly is a file that has nothing but its magic bytes and a table of contents.
 type tableOnly []byte

@@ -37,6 +37,11 @@ type said struct {
 	odd       bool // nothing of this was read: the row waits in its batch's odd rows
 }
 
+// streams reports whether the record says anything of its stream or status.
+func (rec *record) streams() bool {
+	return rec.status != statusUnknown || rec.streamed || rec.itlKnown || rec.shapeless || rec.zeros > 0 || rec.strange || rec.unknown > 0
+}
+
 // flagFields are the fields of a tally's flags.
 var flagFields = [...]Field{FieldViolation, FieldTransfer, FieldStreamAborted}
 

@@ -17,19 +17,19 @@ type valueStore struct {
 
 // valueList is a list of values in a valueStore.
 type valueList struct {
-	last int32 // its last chunk, from 1
+	last int32     // its last chunk, from 1
+	tail []float64 // what of that is in use
 	n    int
 }
 
 // push appends a value to a list.
 func (s *valueStore) push(l *valueList, v float64) {
-	at := l.n % chunkLen
-	if at == 0 {
+	if len(l.tail) == cap(l.tail) {
 		c := s.chunk()
 		s.before[c-1] = l.last
-		l.last = c
+		l.last, l.tail = c, s.values(c)[:0]
 	}
-	s.values(l.last)[at] = v
+	l.tail = append(l.tail, v)
 	l.n++
 }
 
