@@ -10,6 +10,7 @@ type batch struct {
 	unknown [][]byte // statuses that are in no table, by record.unknown - 1
 	odd     []oddRow // the records that are odd, in order
 	lines   int64    // how many lines of the file it covers
+	end     int64    // of CSV: where in the file it ends
 
 	seen fieldSet // fields of which some row had a value
 	zone bool     // a time without a zone was met, and read as UTC

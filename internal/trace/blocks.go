@@ -22,6 +22,10 @@ const (
 
 // block is some whole lines of a file, in buf[from:to]. After them stands a
 // newline, part of the last line or not, and blockPad bytes.
+//
+// Of CSV in a regular file it is the rows that start in buf[from:to], of which
+// the last goes on behind; where the first one starts is a guess until the block
+// before has been read.
 type block struct {
 	seq      int64 // its place in the file, from 0
 	buf      []byte
@@ -29,6 +33,13 @@ type block struct {
 	cut      bool  // its last line ends the file without a newline
 	long     bool  // its last line is longer than maxLine, and cut off here
 	err      error // of the reading, after these lines
+
+	file    *fileBlocks // of CSV, to read on; nil where the rows are whole
+	at      int64       // of CSV: where in the file the buffer starts
+	n       int         // how much of the buffer is text
+	eof     bool        // the file ends with it
+	aligned bool        // where it begins is no guess
+	skipped int64       // bytes of a line that is too long, which follow the buffer
 }
 
 func (b *block) text() []byte { return b.buf[b.from:b.to] }
@@ -43,12 +54,32 @@ func (b *block) room(n int) {
 	b.buf = grown
 }
 
-// close puts a newline behind the text.
-func (b *block) close() {
-	b.room(b.to)
-	if b.to == b.from || b.buf[b.to-1] != '\n' {
-		b.buf[b.to] = '\n'
+// close puts a newline behind the text of so many bytes, and a NUL, which ends
+// what goes over newlines.
+func (b *block) close(n int) {
+	b.room(n)
+	b.n = n
+	if n == b.from || b.buf[n-1] != '\n' {
+		b.buf[n] = '\n'
+		n++
 	}
+	b.buf[n] = 0
+}
+
+// more reads on behind the text of a row that starts at buf[start] and does not
+// end. It reports false where there is no more, or the row is too long.
+func (b *block) more(start int) bool {
+	switch {
+	case b.file == nil || b.eof || b.err != nil:
+		return false
+	case b.n-start > 2*maxLine: // of a single line
+		b.long = true
+		b.file.skipLine(b)
+		return false
+	}
+	b.file.extend(b)
+	b.close(b.n)
+	return b.err == nil
 }
 
 // blockSource cuts a file into blocks. Several goroutines may ask for the next
@@ -68,7 +99,7 @@ type fileBlocks struct {
 	progress func(int64)
 	counted  int64 // bytes that progress was told of before
 	taken    atomic.Int64
-	rows     *rowChain // where rows may go over lines; else nil
+	rows     bool // of CSV, which may go over lines
 }
 
 func (s *fileBlocks) next(b *block) bool {
@@ -91,13 +122,8 @@ func (s *fileBlocks) next(b *block) bool {
 	if n <= before {
 		return false
 	}
-	r := reach{at: at, n: n, nominal: min(before+s.size, n), eof: err != nil}
-	if s.rows != nil {
-		s.rows.cut(s, b, &r)
-	} else {
-		s.cut(b, &r, before > 0)
-	}
-	b.close()
+	b.at, b.n, b.eof = at, n, err != nil
+	s.cut(b, before, min(before+s.size, n))
 	return true
 }
 
@@ -112,55 +138,74 @@ func (s *fileBlocks) tell(seq, n int64) {
 	}
 }
 
-// reach is how much of a file a block's buffer holds.
-type reach struct {
-	at      int64 // where in the file the buffer starts
-	n       int   // bytes in it
-	nominal int   // where in it the block's own part ends
-	eof     bool  // the file ends with them
-}
-
 // extend reads on behind what is there, as much again.
-func (s *fileBlocks) extend(b *block, r *reach) bool {
-	b.room(2 * r.n)
-	more, err := s.file.ReadAt(b.buf[r.n:2*r.n], r.at+int64(r.n))
+func (s *fileBlocks) extend(b *block) {
+	b.room(2 * b.n)
+	more, err := s.file.ReadAt(b.buf[b.n:2*b.n], b.at+int64(b.n))
 	if err != nil && !errors.Is(err, io.EOF) {
 		b.err = err
-		return false
 	}
-	r.n, r.eof = r.n+more, err != nil
-	return true
+	b.n, b.eof = b.n+more, err != nil
 }
 
-// cut finds the lines that start in the block's own part. before says that the
-// buffer starts with the byte before it.
-func (s *fileBlocks) cut(b *block, r *reach, before bool) {
-	last := r.nominal
-	if !r.eof || last < r.n {
+// skipLine finds where the line ends that goes on behind the buffer, without
+// keeping what is in between.
+func (s *fileBlocks) skipLine(b *block) {
+	part := make([]byte, 64<<10)
+	for {
+		n, err := s.file.ReadAt(part, b.at+int64(b.n)+b.skipped)
+		if i := bytes.IndexByte(part[:n], '\n'); i >= 0 {
+			b.skipped += int64(i + 1)
+			return
+		}
+		if b.skipped += int64(n); err != nil {
+			return
+		}
+	}
+}
+
+// cut finds the lines that start in the block's own part, which ends at nominal.
+// before is how many bytes stand before it in the buffer.
+func (s *fileBlocks) cut(b *block, before, nominal int) {
+	last := nominal
+	if !b.eof || last < b.n {
 		last-- // the last line ends with the first newline from here on
 	}
-	if before {
-		i := bytes.IndexByte(b.buf[:last], '\n')
-		if i < 0 {
-			return // a long line goes on
+	if before > 0 {
+		b.from = b.n
+		if i := bytes.IndexByte(b.buf[:last], '\n'); i >= 0 {
+			b.from = i + 1
 		}
-		b.from = i + 1
 	}
+	if s.rows {
+		b.file, b.to = s, nominal
+		b.close(b.n)
+		return
+	}
+	b.to = b.from
+	if b.from < b.n {
+		s.cutLast(b, last)
+	}
+	b.close(b.to)
+}
+
+// cutLast finds the end of the last line.
+func (s *fileBlocks) cutLast(b *block, last int) {
 	for from := last; ; {
-		if i := bytes.IndexByte(b.buf[from:r.n], '\n'); i >= 0 {
+		if i := bytes.IndexByte(b.buf[from:b.n], '\n'); i >= 0 {
 			b.to = from + i + 1
 			return
 		}
-		b.to, from = r.n, r.n
-		if r.eof {
-			b.cut = b.to > b.from && b.buf[r.n-1] != '\n'
+		b.to, from = b.n, b.n
+		if b.eof {
+			b.cut = b.to > b.from && b.buf[b.n-1] != '\n'
 			return
 		}
-		if start := b.from + bytes.LastIndexByte(b.buf[b.from:r.n], '\n') + 1; r.n-start > maxLine {
+		if start := b.from + bytes.LastIndexByte(b.buf[b.from:b.n], '\n') + 1; b.n-start > maxLine {
 			b.long = true
 			return
 		}
-		if !s.extend(b, r) {
+		if s.extend(b); b.err != nil {
 			return
 		}
 	}
@@ -213,7 +258,7 @@ func (s *streamBlocks) run() {
 		}
 		*b = block{seq: seq, buf: b.buf}
 		more := s.fill(b)
-		b.close()
+		b.close(b.to)
 		select {
 		case s.ready <- b:
 		case <-s.ctx.Done():

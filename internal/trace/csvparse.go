@@ -19,6 +19,9 @@ func (p *csvParser) parse(rc *recipe, b *block, out *batch) {
 		p.use(rc)
 	}
 	quick := rc != nil && rc.quick
+	if quick && b.file != nil && !b.aligned {
+		p.guess(b)
+	}
 	line := 0
 	for i := b.from; i < b.to; {
 		if quick {
@@ -27,21 +30,44 @@ func (p *csvParser) parse(rc *recipe, b *block, out *batch) {
 				continue
 			}
 		}
-		end, _ := rowEnd(b.buf[:b.to], i)
+		end, whole := rowEnd(b.buf[:b.n], i)
+		if !whole {
+			if b.more(i) {
+				continue
+			}
+			end = b.n
+		}
 		lines := max(bytes.Count(b.buf[i:end], []byte("\n")), 1)
 		if !blank(b.buf[i:end]) {
-			p.leave(b, i, end, line, out)
+			p.leave(b, i, end, line, whole, out)
 		}
 		i, line = end, line+lines
+		out.end = b.at + int64(end) + b.skipped
 	}
 	out.lines = int64(line)
 }
 
+// guess lets the block begin with the first of its lines that reads as a row, if
+// one of the first sixteen does: those before it are the end of a quoted cell.
+func (p *csvParser) guess(b *block) {
+	for i, left := b.from, 16; i < b.to && left > 0; left-- {
+		p.begin()
+		if _, _, ok := p.cells(b.buf, i); ok {
+			b.from = i
+			return
+		}
+		next, whole := lineEnd(b.buf[:b.n], i)
+		if !whole {
+			return
+		}
+		i = next
+	}
+}
+
 // leave puts a row into out to be read with care.
-func (p *csvParser) leave(b *block, i, end, line int, out *batch) {
-	last := end >= b.to
+func (p *csvParser) leave(b *block, i, end, line int, whole bool, out *batch) {
 	out.records = append(out.records, record{line: int32(line), said: said{odd: true}})
-	out.odd = append(out.odd, oddRow{text: b.buf[i:end], line: int64(line), cut: last && b.cut, long: last && b.long || end-i > maxLine})
+	out.odd = append(out.odd, oddRow{text: b.buf[i:end], line: int64(line), cut: !whole && !b.long, long: !whole && b.long || end-i > maxLine})
 }
 
 // row reads the row at b.buf[i] and returns where the next one starts and how
@@ -50,7 +76,7 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 	p.begin()
 	p.high = false
 	end, lines, ok := p.cells(b.buf, i)
-	if !ok || end-i >= maxLine || end >= b.to && b.cut {
+	if !ok || end-i >= maxLine || end >= b.n { // with the last newline, or without
 		return 0, 0
 	}
 	p.q.raw = bytes.TrimSuffix(b.buf[i:end], []byte("\r"))
@@ -59,6 +85,7 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 		return 0, 0
 	}
 	rec.foreign = p.high && p.q.foreign()
+	out.end = b.at + int64(end) + 1
 	return end + 1, lines
 }
 

@@ -374,27 +374,24 @@ func TestBlocksCoverTheFile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("a,\"\n\n")), 0, 300, -1).Draw(t, "text")
 		size := rapid.IntRange(1, 60).Draw(t, "size")
-		for _, csv := range []bool{false, true} {
-			whole := wholeLines
-			file := &fileBlocks{ctx: context.Background(), file: strings.NewReader(text), size: size}
-			if csv {
-				whole, file.rows = wholeRows, newRowChain(0)
+		for name, in := range map[string]blockSource{
+			"lines of a file":   &fileBlocks{ctx: context.Background(), file: strings.NewReader(text), size: size},
+			"lines of a stream": newStreamBlocks(context.Background(), strings.NewReader(text), size, wholeLines),
+			"rows of a stream":  newStreamBlocks(context.Background(), strings.NewReader(text), size, wholeRows),
+		} {
+			var got strings.Builder
+			var b block
+			for seq := int64(0); in.next(&b); seq++ {
+				if b.seq != seq || b.err != nil {
+					t.Fatalf("%s: block %d is %d: %v", name, seq, b.seq, b.err)
+				}
+				if at := got.Len(); b.to > b.from && at > 0 && text[at-1] != '\n' {
+					t.Fatalf("%s: a block starts at byte %d, within a line", name, at)
+				}
+				got.Write(b.text())
 			}
-			for _, in := range []blockSource{file, newStreamBlocks(context.Background(), strings.NewReader(text), size, whole)} {
-				var got strings.Builder
-				var b block
-				for seq := int64(0); in.next(&b); seq++ {
-					if b.seq != seq || b.err != nil {
-						t.Fatalf("block %d is %d: %v", seq, b.seq, b.err)
-					}
-					if at := got.Len(); b.to > b.from && at > 0 && text[at-1] != '\n' {
-						t.Fatalf("a block starts at byte %d, within a line", at)
-					}
-					got.Write(b.text())
-				}
-				if got.String() != text {
-					t.Fatalf("csv %t: %q, want %q", csv, got.String(), text)
-				}
+			if got.String() != text {
+				t.Fatalf("%s: %q, want %q", name, got.String(), text)
 			}
 		}
 	})

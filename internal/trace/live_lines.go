@@ -16,7 +16,7 @@ func (f *LiveFile) feedLines(j *jsonlReader, piece []byte, at int64) (n int, err
 	b := &f.lines.block
 	b.room(len(piece))
 	b.from, b.to = 0, copy(b.buf, piece)
-	b.close()
+	b.close(b.to)
 	var r row
 	for n < len(piece) {
 		next, err := f.quick(n)

@@ -19,6 +19,7 @@ type pipeline struct {
 	mu   sync.Mutex
 	turn *sync.Cond
 	next int64 // the block to be counted next
+	row  int64 // of CSV: where in the file the next row starts
 	err  error // why the reading ended
 }
 
@@ -80,7 +81,6 @@ func (p *pipeline) one(w *worker) bool {
 	}
 	w.batch.reset()
 	w.parser.parse(p.recipe.Load(), &w.block, &w.batch)
-	w.batch.err = w.block.err
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for p.next != w.block.seq && p.err == nil {
@@ -89,6 +89,10 @@ func (p *pipeline) one(w *worker) bool {
 	if p.err != nil {
 		return false
 	}
+	if w.block.file != nil {
+		p.align(w)
+	}
+	w.batch.err = w.block.err
 	if err := p.feed.commit(p.run, &w.batch); err != nil {
 		p.err = fatal(p.run.src, 0, err)
 	}
@@ -96,6 +100,27 @@ func (p *pipeline) one(w *worker) bool {
 	p.learn()
 	p.turn.Broadcast()
 	return p.err == nil
+}
+
+// align makes sure that the rows of a block of CSV begin where those of the one
+// before ended: its first line may be one within a quoted cell.
+func (p *pipeline) align(w *worker) {
+	b := &w.block
+	if b.seq == 0 {
+		p.row = b.at
+	}
+	switch from := p.row - b.at; {
+	case b.err != nil:
+	case from >= int64(b.to): // a row goes over all of it
+		w.batch.reset()
+	case from != int64(b.from):
+		b.from, b.aligned = int(from), true
+		w.batch.reset()
+		w.parser.parse(p.recipe.Load(), b, &w.batch)
+		p.row = w.batch.end
+	default:
+		p.row = w.batch.end
+	}
 }
 
 // learn makes a new recipe where more is known of the file than in the last one.

@@ -112,11 +112,7 @@ func (s *source) blocks(csv bool, progress func(int64)) blockSource {
 		s.done = b.done
 		return b
 	}
-	b := &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, size: blockSize, progress: progress, counted: int64(s.text.Buffered())}
-	if csv {
-		b.rows = newRowChain(s.start)
-	}
-	return b
+	return &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, size: blockSize, rows: csv, progress: progress, counted: int64(s.text.Buffered())}
 }
 
 // bare takes the file's name out of an error that will be printed after it.
