@@ -213,6 +213,8 @@ func (f *files) notes(c trace.LiveCounts) (out []string) {
 	if note := f.sceneNote(c); note != "" {
 		out = append(out, note)
 	}
+	say(c.Approximate, "1 percentile is within 0.8 % of the exact one: more values came than are held at once",
+		"%d percentiles are within 0.8 % of the exact ones: more values came than are held at once")
 	if len(c.Strange) > f.saidStrange {
 		f.saidStrange = len(c.Strange)
 		out = append(out, fmt.Sprintf("a status that is not known counts as an error (%s); if that is no status, map another column", printable(strings.Join(c.Strange, ", "))))

@@ -81,12 +81,12 @@ func (f *feed) commit(run *fileRun, b *batch) error {
 
 // commitRecord counts a record as [feed.take] does a row.
 func (f *feed) commitRecord(run *fileRun, b *batch, rec *record) error {
-	run.rows++
-	f.data.Rows++
-	f.data.Good++
 	if err := f.countRecord(b, rec); err != nil {
 		return err
 	}
+	run.rows++
+	f.data.Rows++
+	f.data.Good++
 	f.taken(run, rec.t, rec.foreign, rec.twice)
 	return nil
 }
@@ -155,6 +155,12 @@ func (f *feed) settleOdd(run *fileRun, o *oddRow) error {
 
 // errHeader says that a row was the file's header.
 var errHeader = errors.New("a header")
+
+// leave puts a row into the batch to be read with care.
+func (b *batch) leave(o oddRow) {
+	b.records = append(b.records, record{line: int32(o.line), said: said{odd: true}})
+	b.odd = append(b.odd, o)
+}
 
 // carefulReader reads single rows that were cut out of their file.
 type carefulReader interface {

@@ -77,7 +77,7 @@ func (b *block) more(start int) bool {
 		b.file.skipLine(b)
 		return false
 	}
-	b.file.extend(b)
+	b.file.read(b, 2*b.n)
 	b.close(b.n)
 	return b.err == nil
 }
@@ -95,6 +95,7 @@ type fileBlocks struct {
 	ctx      context.Context
 	file     io.ReaderAt
 	start    int64 // where the text starts
+	end      int64 // where it ended when the reading began: a file that grows is read so far
 	size     int   // of a block
 	progress func(int64)
 	counted  int64 // bytes that progress was told of before
@@ -104,27 +105,50 @@ type fileBlocks struct {
 
 func (s *fileBlocks) next(b *block) bool {
 	seq := s.taken.Add(1) - 1
-	*b = block{seq: seq, buf: b.buf}
-	if b.err = s.ctx.Err(); b.err != nil {
-		return true
-	}
 	at, before := s.start+seq*int64(s.size), 0
+	if at >= s.end {
+		return false
+	}
+	*b = block{seq: seq, buf: keptBuffer(b.buf, s.size)}
 	if seq > 0 { // the byte before says whether a line starts at the first one
 		at, before = at-1, 1
 	}
-	b.room(before + s.size + blockTail)
-	n, err := s.file.ReadAt(b.buf[:before+s.size+blockTail], at)
-	s.tell(seq, int64(min(n-before, s.size)))
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = err
+	b.at = at
+	if s.read(b, before+s.size+blockTail); b.err != nil {
 		return true
 	}
-	if n <= before {
-		return false
-	}
-	b.at, b.n, b.eof = at, n, err != nil
-	s.cut(b, before, min(before+s.size, n))
+	s.tell(seq, int64(min(b.n-before, s.size)))
+	s.cut(b, before, min(before+s.size, b.n))
 	return true
+}
+
+// read fills the buffer from b.n on, until it holds so many bytes or the file
+// ends.
+func (s *fileBlocks) read(b *block, want int) {
+	if b.err = s.ctx.Err(); b.err != nil {
+		return
+	}
+	want = int(min(int64(want), s.end-b.at))
+	b.room(want)
+	n, err := s.file.ReadAt(b.buf[b.n:want], b.at+int64(b.n))
+	b.n += n
+	b.eof = b.at+int64(b.n) == s.end
+	switch {
+	case b.n == want:
+	case errors.Is(err, io.EOF):
+		b.err = &InputError{Msg: "became shorter while it was read", Advice: "is it rotated by copying and truncating? read a copy"}
+	default:
+		b.err = err
+	}
+}
+
+// keptBuffer is a block's buffer, or none where a long line made it too large to
+// be kept.
+func keptBuffer(buf []byte, size int) []byte {
+	if len(buf) > 16*size+blockTail {
+		return nil
+	}
+	return buf
 }
 
 // tell says how far reading is. The first bytes were counted when the format was
@@ -138,28 +162,22 @@ func (s *fileBlocks) tell(seq, n int64) {
 	}
 }
 
-// extend reads on behind what is there, as much again.
-func (s *fileBlocks) extend(b *block) {
-	b.room(2 * b.n)
-	more, err := s.file.ReadAt(b.buf[b.n:2*b.n], b.at+int64(b.n))
-	if err != nil && !errors.Is(err, io.EOF) {
-		b.err = err
-	}
-	b.n, b.eof = b.n+more, err != nil
-}
-
 // skipLine finds where the line ends that goes on behind the buffer, without
 // keeping what is in between.
 func (s *fileBlocks) skipLine(b *block) {
 	part := make([]byte, 64<<10)
-	for {
-		n, err := s.file.ReadAt(part, b.at+int64(b.n)+b.skipped)
+	for b.err == nil {
+		at := b.at + int64(b.n) + b.skipped
+		n, err := s.file.ReadAt(part[:min(int64(len(part)), s.end-at)], at)
 		if i := bytes.IndexByte(part[:n], '\n'); i >= 0 {
 			b.skipped += int64(i + 1)
 			return
 		}
-		if b.skipped += int64(n); err != nil {
+		if b.skipped += int64(n); at+int64(n) == s.end {
 			return
+		}
+		if b.err = s.ctx.Err(); b.err == nil && err != nil {
+			b.err = err
 		}
 	}
 }
@@ -205,7 +223,7 @@ func (s *fileBlocks) cutLast(b *block, last int) {
 			b.long = true
 			return
 		}
-		if s.extend(b); b.err != nil {
+		if s.read(b, 2*b.n); b.err != nil {
 			return
 		}
 	}
@@ -254,9 +272,9 @@ func (s *streamBlocks) run() {
 		select {
 		case b = <-s.free:
 		case <-s.ctx.Done():
-			b = &block{}
+			return // which whoever reads learns from the context
 		}
-		*b = block{seq: seq, buf: b.buf}
+		*b = block{seq: seq, buf: keptBuffer(b.buf, s.size)}
 		more := s.fill(b)
 		b.close(b.to)
 		select {

@@ -87,7 +87,7 @@ func newCounter(opt *Options, data *Data) *counter {
 		span:      int64(opt.recordSpan()),
 		tallies:   make(map[tallyKey]*tally),
 		seed:      maphash.MakeSeed(),
-		latencies: shelf{most: opt.maxLatencies},
+		latencies: shelf{most: max(opt.maxLatencies/chunkLen, 1)},
 		digests:   shelf{most: opt.maxHashes},
 		pool:      distributions{most: opt.maxValues, batch: minPending},
 		first:     maxTime, last0: -maxTime,
@@ -114,6 +114,7 @@ func (c *counter) add(p *plan, r *row, t int64) error {
 	rec.t = t
 	if c.digested(r.span) {
 		rec.digest, rec.named = c.digest(r)
+		rec.span = r.span
 	}
 	c.count(&rec, arm, rec.strangeIn(r))
 	return nil
@@ -161,8 +162,9 @@ func (c *counter) count(rec *record, arm int, strange []byte) {
 
 // tally returns the tally for a time and arm.
 func (c *counter) tally(t int64, arm int) *tally {
-	if c.last != nil && arm == c.lastKey.arm && t >= c.lastKey.t && t-c.lastKey.t < c.span {
-		return c.last // without a division
+	// Without a division. Unsigned, since the ends of time are further apart than an int64 goes.
+	if c.last != nil && arm == c.lastKey.arm && (c.opt.whole || t >= c.lastKey.t && uint64(t)-uint64(c.lastKey.t) < uint64(c.span)) {
+		return c.last
 	}
 	key := tallyKey{arm: arm}
 	if !c.opt.whole {
@@ -216,7 +218,7 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 		c.unsure++
 		return false
 	}
-	if !tl.digests.add(rec.t, rec.digest) {
+	if !tl.digests.add(rec.t, rec.digest, rec.span) {
 		if rec.named {
 			c.data.Duplicates++
 			return true
@@ -276,13 +278,15 @@ func (c *counter) measureSpeed(tl *tally, ms float64) {
 // time keeps a latency, and reports whether it came after others of its tally
 // were let go.
 func (c *counter) time(tl *tally, ms float64) (late bool) {
-	late = tl.latency.hold(&c.values, ms)
-	c.hold(tl)
+	late, chunk := tl.latency.hold(&c.values, ms)
+	if chunk {
+		c.hold(tl)
+	}
 	return late
 }
 
-// hold counts a value that a tally has come to hold. When there are too many,
-// the tallies that were not touched for longest are ranked and let go.
+// hold counts a chunk of values that a tally has come to hold. When there are
+// too many, the tallies that were not touched for longest are ranked and let go.
 func (c *counter) hold(tl *tally) {
 	c.latencies.put(&tl.inSpeed, tl)
 	for c.latencies.full() {

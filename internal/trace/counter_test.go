@@ -62,7 +62,7 @@ func TestLittleMemoryChangesNothingInOrderedInput(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := read(text, Options{SlowMS: 300, Distributions: true, maxLatencies: 12, maxHashes: 12})
+		got, err := read(text, Options{SlowMS: 300, Distributions: true, maxLatencies: 6 * chunkLen, maxHashes: 12})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -79,7 +79,7 @@ func TestPercentilesThatDoNotFitAreApproximateAndThatIsSaid(t *testing.T) {
 		fmt.Fprintf(&b, "2026-05-04T00:%02d:00Z,u%d,%d\n", i/2, i, i)
 	}
 	b.WriteString("2026-05-04T00:00:30Z,u,1000\n2026-05-04T00:00:00Z,u0,0\n")
-	d := mustRead(t, b.String(), Options{maxLatencies: 10, maxHashes: 10})
+	d := mustRead(t, b.String(), Options{maxLatencies: 5 * chunkLen, maxHashes: 10})
 	if w := d.Windows[0]; math.Abs(w.P99MS-1000) > 8 || w.Total != 4 {
 		t.Errorf("%+v", w)
 	}
@@ -89,8 +89,8 @@ func TestPercentilesThatDoNotFitAreApproximateAndThatIsSaid(t *testing.T) {
 	if d.Late != 2 || d.Approximate != 1 || !noted(d, "the p99_ms of 1 window is within 0.8 % of the exact one") || !noted(d, "2 records came too long after") {
 		t.Errorf("%d late, %d approximate, %q", d.Late, d.Approximate, d.Notes)
 	}
-	one := mustRead(t, "ts,latency_ms\n"+strings.Repeat("2026-05-04T00:00:00Z,5\n", 20), Options{maxLatencies: 10, MaxMemory: 1 << 24})
-	if w := one.Windows[0]; math.Abs(w.P99MS-5) > 5*spreadError || w.Total != 20 || !noted(one, "did not fit into 16 MiB in this order; --max-memory gives them more") {
+	one := mustRead(t, "ts,latency_ms\n"+strings.Repeat("2026-05-04T00:00:00Z,5\n", 40), Options{maxLatencies: chunkLen, MaxMemory: 1 << 24})
+	if w := one.Windows[0]; math.Abs(w.P99MS-5) > 5*spreadError || w.Total != 40 || !noted(one, "did not fit into 16 MiB in this order; --max-memory gives them more") {
 		t.Errorf("%+v %q", w, one.Notes)
 	}
 }
@@ -106,7 +106,7 @@ func TestPercentilesInLittleMemoryAreNearTheExactOnes(t *testing.T) {
 			fmt.Fprintf(&b, "2026-05-04T00:%02d:00Z,%v,%v\n", rapid.IntRange(0, 3).Draw(rt, "minute"), ms, ms/2)
 		}
 		want := mustRead(t, b.String(), Options{})
-		got := mustRead(t, b.String(), Options{maxLatencies: rapid.IntRange(1, 100).Draw(rt, "room")})
+		got := mustRead(t, b.String(), Options{maxLatencies: rapid.IntRange(1, 10*chunkLen).Draw(rt, "room")})
 		for i, w := range want.Windows {
 			g := got.Windows[i]
 			for _, pair := range [][2]float64{{w.P99MS, g.P99MS}, {w.TTFTP99MS, g.TTFTP99MS}} {

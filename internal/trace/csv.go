@@ -57,7 +57,7 @@ func (c *csvReader) next(r *row) error {
 func (c *csvReader) nextIn(r *row, o *oddRow) error {
 	r.reset()
 	if o.long {
-		r.lines = max(int64(bytes.Count(o.text, []byte("\n"))), 1)
+		r.lines = int64(linesIn(o.text))
 		return errLineTooLong()
 	}
 	c.over.Reset(o.text)
@@ -69,13 +69,22 @@ func (c *csvReader) nextIn(r *row, o *oddRow) error {
 	if c.plan != nil {
 		line := r.line
 		err := c.nextRow(r)
-		r.line, r.raw = line, trimEnd(o.text)
+		r.line = line
 		return err
 	}
 	if err := c.readHeader(); err != nil {
 		return err
 	}
 	return errHeader
+}
+
+// linesIn is how many lines a text has, the last one with a newline or without.
+func linesIn(text []byte) int {
+	n := bytes.Count(text, []byte("\n"))
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		n++
+	}
+	return n
 }
 
 // nextRow reads a row after the header.

@@ -19,8 +19,8 @@ func (p *csvParser) parse(rc *recipe, b *block, out *batch) {
 		p.use(rc)
 	}
 	quick := rc != nil && rc.quick
-	if quick && b.file != nil && !b.aligned {
-		p.guess(b)
+	if b.file != nil && b.seq > 0 && !b.aligned {
+		p.guess(b, quick)
 	}
 	line := 0
 	for i := b.from; i < b.to; {
@@ -37,11 +37,11 @@ func (p *csvParser) parse(rc *recipe, b *block, out *batch) {
 			}
 			end = b.n
 		}
-		lines := max(bytes.Count(b.buf[i:end], []byte("\n")), 1)
-		if !blank(b.buf[i:end]) {
-			p.leave(b, i, end, line, whole, out)
+		text := b.buf[i:end]
+		if long := !whole && b.long || len(text) > maxLine; long || !blank(text) {
+			out.leave(oddRow{text: text, line: int64(line), cut: !whole && !b.long, long: long})
 		}
-		i, line = end, line+lines
+		i, line = end, line+linesIn(text)
 		out.end = b.at + int64(end) + b.skipped
 	}
 	out.lines = int64(line)
@@ -49,25 +49,17 @@ func (p *csvParser) parse(rc *recipe, b *block, out *batch) {
 
 // guess lets the block begin with the first of its lines that reads as a row, if
 // one of the first sixteen does: those before it are the end of a quoted cell.
-func (p *csvParser) guess(b *block) {
-	for i, left := b.from, 16; i < b.to && left > 0; left-- {
+// Else it is not read before its turn comes.
+func (p *csvParser) guess(b *block, quick bool) {
+	for i, left := b.from, 16; quick && i < b.to && left > 0; left-- {
 		p.begin()
-		if _, _, ok := p.cells(b.buf, i); ok {
+		if end, _, ok := p.cells(b.buf, i); ok && end < b.n {
 			b.from = i
 			return
 		}
-		next, whole := lineEnd(b.buf[:b.n], i)
-		if !whole {
-			return
-		}
-		i = next
+		i, _ = lineEnd(b.buf[:b.n], i)
 	}
-}
-
-// leave puts a row into out to be read with care.
-func (p *csvParser) leave(b *block, i, end, line int, whole bool, out *batch) {
-	out.records = append(out.records, record{line: int32(line), said: said{odd: true}})
-	out.odd = append(out.odd, oddRow{text: b.buf[i:end], line: int64(line), cut: !whole && !b.long, long: !whole && b.long || end-i > maxLine})
+	b.from = b.to
 }
 
 // row reads the row at b.buf[i] and returns where the next one starts and how
@@ -224,7 +216,7 @@ func (p *csvParser) quoted(at *csvScan, b []byte, i int) (end, newlines int, ok 
 			if b[end] == '\r' && b[end+1] == '\n' {
 				end++
 			}
-			if b[end] != ',' && b[end] != '\n' {
+			if b[end] != ',' && b[end] != '\n' || newlines > 0 && bytes.Contains(b[from:i], []byte("\r\n")) { // which count as one newline
 				return i, 0, false
 			}
 			return end, newlines, p.cell(at, b[from:i-1], doubled)

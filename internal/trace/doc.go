@@ -1,6 +1,6 @@
 // Package trace reads what a service logged, records or windows, from JSONL,
-// CSV, JSON arrays, Prometheus query_range answers and snapshots of /metrics,
-// plain, gzip or zstd, and returns windows:
+// CSV, Parquet, JSON arrays, Prometheus query_range answers and snapshots of
+// /metrics, plain, gzip or zstd, and returns windows:
 //
 //	data, err := trace.ReadFiles(ctx, []string{"monday.jsonl.zst"}, nil, trace.Options{}, nil)
 //	for _, w := range data.Windows { ... } // by time, then arm
@@ -14,8 +14,10 @@
 // carries is missing from the window, which is not the same as zero. Whatever
 // was guessed, dropped or repaired is counted in [Data] and said in its Notes.
 //
-// Which file format is read, and how fast, is the business of a rowReader; what
-// a row means is decided once, behind it. Exports of tracers and gateways, known
+// Which file format is read is the business of a rowReader; what a row means is
+// decided once, behind it. JSON lines, CSV and Parquet are read by several
+// goroutines into batches of records; what is unusual in a row leaves it to the
+// rowReader, so that both come to the same. Exports of tracers and gateways, known
 // by the names in them, are turned into records by a shape; an [SSE] follows one
 // streamed answer.
 package trace

@@ -143,7 +143,7 @@ func drawOptions(r *rand.Rand) Options {
 		opt.SlowMS, opt.TTFTLimitMS, opt.NullStatusOK, opt.Distributions = 500, 100, true, true
 	}
 	if r.IntN(6) == 0 {
-		opt.maxLatencies, opt.maxHashes = 1+r.IntN(40), 1+r.IntN(40)
+		opt.maxLatencies, opt.maxHashes = 1+r.IntN(40*chunkLen), 1+r.IntN(40)
 	}
 	if r.IntN(6) == 0 {
 		m, _ := ParseMapping("latency_ms=tool.x:s")
@@ -375,7 +375,7 @@ func TestBlocksCoverTheFile(t *testing.T) {
 		text := rapid.StringOfN(rapid.SampledFrom([]rune("a,\"\n\n")), 0, 300, -1).Draw(t, "text")
 		size := rapid.IntRange(1, 60).Draw(t, "size")
 		for name, in := range map[string]blockSource{
-			"lines of a file":   &fileBlocks{ctx: context.Background(), file: strings.NewReader(text), size: size},
+			"lines of a file":   &fileBlocks{ctx: context.Background(), file: strings.NewReader(text), end: int64(len(text)), size: size},
 			"lines of a stream": newStreamBlocks(context.Background(), strings.NewReader(text), size, wholeLines),
 			"rows of a stream":  newStreamBlocks(context.Background(), strings.NewReader(text), size, wholeRows),
 		} {

@@ -29,7 +29,7 @@ type minute struct {
 // else it says no.
 func (m *minute) of(s []byte) (t int64, ok bool) {
 	n := len(m.text)
-	if len(s) < n+len("05Z") || len(s) > n+len("05.000000000Z") || string(s[:n]) != string(m.text[:]) || s[len(s)-1] != 'Z' {
+	if m.text[0] == 0 || len(s) < n+len("05Z") || len(s) > n+len("05.000000000Z") || string(s[:n]) != string(m.text[:]) || s[len(s)-1] != 'Z' {
 		return 0, false
 	}
 	tens, units, s := s[n]-'0', s[n+1]-'0', s[n+2:len(s)-1]

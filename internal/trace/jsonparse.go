@@ -14,10 +14,9 @@ func (p *jsonParser) parse(rc *recipe, b *block, out *batch) {
 	quick := rc != nil && rc.quick
 	line := 0
 	for i := b.from; i < b.to; line++ {
-		i = skipBlanks(b.buf, i)
 		if quick {
-			if end := p.line(b, i, line, out); end > 0 {
-				i = end
+			if next := p.line(b, i, line, out); next > 0 {
+				i = next
 				continue
 			}
 		}
@@ -29,7 +28,8 @@ func (p *jsonParser) parse(rc *recipe, b *block, out *batch) {
 // line reads the line at b.buf[i] and returns where the next one starts, or 0
 // where it must be read with care.
 func (p *jsonParser) line(b *block, i, line int, out *batch) (next int) {
-	if b.buf[i] != '{' {
+	start := i
+	if i = skipBlanks(b.buf, i); b.buf[i] != '{' {
 		return 0
 	}
 	p.begin()
@@ -38,7 +38,7 @@ func (p *jsonParser) line(b *block, i, line int, out *batch) (next int) {
 		return 0
 	}
 	next = skipBlanks(b.buf, end)
-	if b.buf[next] != '\n' || next-i >= maxLine {
+	if b.buf[next] != '\n' || next-start >= maxLine {
 		return 0
 	}
 	p.q.raw = b.buf[i:end]
@@ -80,12 +80,13 @@ func (p *jsonParser) nested() bool {
 // where the next one starts. Blank lines are nothing.
 func (p *jsonParser) leave(b *block, i, line int, out *batch) (next int) {
 	end := i + bytes.IndexByte(b.buf[i:b.to+1], '\n')
-	text := b.buf[i:end]
-	if blank(text) {
-		return end + 1
+	text, last := b.buf[i:end], end+1 >= b.to
+	size := len(text) + 1
+	if last && b.cut {
+		size-- // no newline
 	}
-	last := end+1 >= b.to
-	out.records = append(out.records, record{line: int32(line), said: said{odd: true}})
-	out.odd = append(out.odd, oddRow{text: text, line: int64(line), cut: last && b.cut, long: last && b.long || len(text) >= maxLine})
+	if long := last && b.long || size > maxLine; long || !blank(text) {
+		out.leave(oddRow{text: text, line: int64(line), cut: last && b.cut, long: long})
+	}
 	return end + 1
 }

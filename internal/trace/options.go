@@ -53,12 +53,13 @@ type Options struct {
 
 	// MaxMemory bounds what is held for exact percentiles and for telling
 	// duplicates, in bytes; 0: 256 MiB. Past it the windows not touched for
-	// longest are finished first; see [Data].Approximate. Reading itself takes
-	// some 20 MB beside it, and each window half a kilobyte.
+	// longest are finished first; see [Data].Approximate. Beside it reading
+	// takes some 20 MB, each window a kilobyte, and ranking as much again as the
+	// largest window holds.
 	MaxMemory int64
 
 	maxLatencies int  // latencies and times to first token held at once, 8 bytes each
-	maxHashes    int  // digests of rows held at once, up to 16 bytes each
+	maxHashes    int  // digests of rows held at once, 8 bytes each in the order of time, else up to 22
 	byRow        bool // files are read a row at a time, as the reference for the fast readers
 	whole        bool // all records are one window, with times or without; see [ReadWhole]
 	maxValues    int  // different values of a figure kept for one arm
@@ -85,7 +86,7 @@ func (o Options) withDefaults() Options {
 			*v = max(n, 1)
 		}
 	}
-	defaults(&o.maxHashes, share/16)
+	defaults(&o.maxHashes, 2*share/16)
 	if o.Distributions { // they take half
 		defaults(&o.maxLatencies, 4*share/8)
 		defaults(&o.maxValues, 8*share/(fullDistributions*weightedSize))

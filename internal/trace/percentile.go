@@ -32,8 +32,8 @@ type ranks struct {
 }
 
 // hold keeps a value. It reports whether it came after others were let go, with
-// which the percentile is one of the spread.
-func (q *ranks) hold(s *valueStore, v float64) (late bool) {
+// which the percentile is one of the spread, and whether it took another chunk.
+func (q *ranks) hold(s *valueStore, v float64) (late, chunk bool) {
 	switch q.state {
 	case never99:
 		q.state = open99
@@ -41,8 +41,8 @@ func (q *ranks) hold(s *valueStore, v float64) (late bool) {
 		q.state = rough99
 	}
 	q.most = max(q.most, v)
-	s.push(&q.values, v)
-	return q.state == rough99
+	chunk = s.push(&q.values, v)
+	return q.state == rough99, chunk
 }
 
 // seal ranks the values and lets them go. spread says that how they are spread

@@ -110,11 +110,12 @@ func (p *pipeline) align(w *worker) {
 		p.row = b.at
 	}
 	switch from := p.row - b.at; {
-	case b.err != nil:
 	case from >= int64(b.to): // a row goes over all of it
 		w.batch.reset()
+		b.err = nil
 	case from != int64(b.from):
 		b.from, b.aligned = int(from), true
+		b.long, b.skipped, b.err = false, 0, nil // what a wrong guess met is not there
 		w.batch.reset()
 		w.parser.parse(p.recipe.Load(), b, &w.batch)
 		p.row = w.batch.end

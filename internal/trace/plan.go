@@ -247,8 +247,8 @@ func (p *plan) findUnused(names []string) {
 }
 
 // meant returns the field of the rows' kind that a name which none has was meant
-// to be, "" where none is near or the field is among the names as well. A byte that was damaged
-// into invalid UTF-8 counts as one.
+// to be, "" where none is near or the field is among the names as well. A byte
+// that was damaged into invalid UTF-8 counts as one.
 func (p *plan) meant(name string, names []string) string {
 	near := diag.Nearest(strings.ReplaceAll(name, "\uFFFD", "?"), fieldsOf(p.kind))
 	if len(name) <= 3 || slices.Contains(names, near) {

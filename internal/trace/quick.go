@@ -117,6 +117,7 @@ func (q *quickRow) putFlag(f Field, text []byte) bool {
 }
 
 func (w *rowTaker) putInstant(text []byte) bool {
+	w.clock.zone = false // of a time that stands twice the last one counts
 	t, err := w.clock.instant(text)
 	if err != nil || w.clock.unit != w.rc.clock.unit || w.clock.guessed != w.rc.clock.guessed {
 		w.clock = w.rc.clock

@@ -19,7 +19,8 @@ const keptBadLines = 10
 
 // ReadFiles reads the files as one feed, whatever the order of their rows, and
 // returns its windows. "-" among the paths is stdin. progress, if not nil, is
-// called with the number of bytes of every read, before decompression.
+// called with the number of bytes of every read, before decompression, by several
+// goroutines at once.
 //
 // With an error it also returns what was gathered so far, for messages. Errors
 // are a [*NoTimeError], [*NoCountsError], [*NoSpanError], [*NoRowsError],

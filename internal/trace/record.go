@@ -32,6 +32,7 @@ type said struct {
 	shapeless bool // the status is an object or an array
 	strange   bool // the status is in no table
 	named     bool // it carries an id: the same again is the same request
+	span      bool // its digest is that of an id, which may come again at another time
 	twice     bool // a field stood in its row more than once
 	foreign   bool // its row has bytes that are not UTF-8
 	odd       bool // nothing of this was read: the row waits in its batch's odd rows

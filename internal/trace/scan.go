@@ -33,6 +33,9 @@ const maxDepth = 1000
 // maxSlots bounds how many different keys are remembered: past it they are data.
 const maxSlots = 2 * maxOthers
 
+// maxPrefix is how long a key is at most that is remembered.
+const maxPrefix = 256
+
 // keySlot is a key with all that stands between the value before and its own:
 // comma, blanks, quotes, colon.
 type keySlot struct {
@@ -41,6 +44,8 @@ type keySlot struct {
 	rest         []byte    // of the prefix, after 16 bytes
 	use          keyUse
 	strange      bool  // a key that nobody met before
+	stored       bool  // it is remembered
+	high         bool  // it has bytes that are not ASCII
 	field        Field // that is read from it
 	fields       []Field
 	next         [2]*keySlot // which keys came after it
@@ -90,6 +95,9 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 		}
 		last = key
 		i += key.n
+		if key.high {
+			s.high = true
+		}
 		if b[i] == '"' {
 			from := i + 1
 			m := special(load(b, from))
@@ -128,7 +136,7 @@ func (s *jsonScanner) other(b []byte, i int, last *keySlot) *keySlot {
 		return key
 	}
 	key := s.meet(b, i, last == &s.start)
-	if key != nil && !key.strange {
+	if key != nil && key.stored {
 		last.follow(key)
 	}
 	return key
@@ -211,15 +219,16 @@ func (s *jsonScanner) meet(b []byte, i int, first bool) *keySlot {
 	k := s.slots[string(prefix)]
 	if k == nil {
 		k = s.newSlot(prefix, jsonscan.Text(b[name:end]))
-		if len(s.slots) < maxSlots {
+		if len(s.slots) < maxSlots && len(prefix) <= maxPrefix {
 			s.slots[string(prefix)] = k
+			k.stored = true
 		}
 	}
 	return k
 }
 
 func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
-	k := &keySlot{n: len(prefix)}
+	k := &keySlot{n: len(prefix), high: bytes.ContainsFunc(prefix, func(r rune) bool { return r >= utf8.RuneSelf })}
 	var padded [16]byte
 	for i := range copy(padded[:], prefix) {
 		k.masks[i/8] |= 0xff << (i % 8 * 8)

@@ -97,8 +97,11 @@ type digestLog struct {
 const maxRun = 16
 
 // add takes the digest of a row that starts at t, and reports false if it was
-// there.
-func (d *digestLog) add(t int64, digest uint64) (added bool) {
+// there. anyTime says that a row of another time may have the same.
+func (d *digestLog) add(t int64, digest uint64, anyTime bool) (added bool) {
+	if anyTime && d.set == nil {
+		d.look()
+	}
 	switch {
 	case d.set != nil:
 		added = d.set.add(digest)
@@ -107,8 +110,7 @@ func (d *digestLog) add(t int64, digest uint64) (added bool) {
 	case t == d.latest && d.run <= maxRun:
 		added = !d.list.endsWith(digest, d.run)
 	default:
-		d.set = d.list.toSet()
-		d.list = digestList{}
+		d.look()
 		added = d.set.add(digest)
 	}
 	if !added {
@@ -120,6 +122,12 @@ func (d *digestLog) add(t int64, digest uint64) (added bool) {
 		d.run++
 	}
 	return true
+}
+
+// look puts the digests into a set, in which they are looked up from now on.
+func (d *digestLog) look() {
+	d.set = d.list.toSet()
+	d.list = digestList{}
 }
 
 // digestList are digests in the order in which they came, in pieces that are

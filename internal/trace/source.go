@@ -100,6 +100,19 @@ func (s *source) seekable(r io.Reader) {
 	}
 }
 
+// size is how long the file is now, 0 where that is not known: of a pipe, and of
+// files that only look regular, as those of /proc.
+func (s *source) size() int64 {
+	if s.file == nil {
+		return 0
+	}
+	info, err := s.file.Stat()
+	if err != nil {
+		return 0
+	}
+	return info.Size()
+}
+
 // blocks cuts what is left of the source into blocks, of whole lines or of whole
 // rows of CSV.
 func (s *source) blocks(csv bool, progress func(int64)) blockSource {
@@ -107,12 +120,13 @@ func (s *source) blocks(csv bool, progress func(int64)) blockSource {
 	if csv {
 		whole = wholeRows
 	}
-	if s.file == nil || s.text != s.raw {
+	end := s.size()
+	if end <= s.start || s.text != s.raw {
 		b := newStreamBlocks(s.ctx, s.text, blockSize, whole)
 		s.done = b.done
 		return b
 	}
-	return &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, size: blockSize, rows: csv, progress: progress, counted: int64(s.text.Buffered())}
+	return &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, end: end, size: blockSize, rows: csv, progress: progress, counted: int64(s.text.Buffered())}
 }
 
 // bare takes the file's name out of an error that will be printed after it.

@@ -9,9 +9,10 @@ import (
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
-// spread is how the latencies of one window are spread: for each bucket with
+// spread is how the values of one figure are spread, latencies of a window or its
+// times to first token: for each bucket with
 // any in it, ascending, the distance from the bucket before and the count, as
-// varints. A bucket takes two bytes mostly, and there are at most 2178 of them.
+// varints. A bucket takes two bytes mostly, and there are at most 5122 of them.
 type spread []byte
 
 const (
@@ -20,8 +21,8 @@ const (
 	// spreadError is how far the middle of a bucket lies from any value in it
 	// at most, as a share of that.
 	spreadError = 1.0 / (2 << spreadBits)
-	// Latencies up to a microsecond are one bucket, and those above 4.6 hours.
-	spreadLow, spreadHigh = 1.0 / 1024, 1 << 24
+	// Latencies up to a picosecond are one bucket, and those above 35,000 years.
+	spreadLow, spreadHigh = 1.0 / (1 << 30), 1 << 50
 )
 
 var (
@@ -97,9 +98,8 @@ func (a windowSpread) compare(b windowSpread) int {
 
 // CountSlow sets Slow of every window to the number of its requests slower than
 // edgeMS, which it returns: the smallest edge of the buckets that latencies were
-// counted in at or above ms, at most 1.6 % above it. The buckets reach from a
-// microsecond to 4.6 hours; above that the edge is +Inf. Windows in which not
-// every request carries a latency have none. It can be called again with
+// counted in at or above ms, at most 1.6 % above it. Past 35,000 years the edge is
+// +Inf. Windows in which not every request carries a latency have none. It can be called again with
 // another ms.
 //
 // It needs records read with [Options].Distributions. Without, and for feeds of

@@ -143,7 +143,7 @@ func TestTheSlowColumnIsWrittenWhereThereIsOne(t *testing.T) {
 func TestEdgesAreAtOrJustAboveWhatIsAskedFor(t *testing.T) {
 	d := mustRead(t, "ts,latency_ms\n2026-05-04T00:00:00Z,305\n", Options{Distributions: true})
 	for ms, want := range map[float64]float64{
-		300: 300, 300.1: 304, 304: 304, 2336: 2336, 2337: 2368, 0: 1.0 / 1024, -5: 1.0 / 1024, 1 << 24: 1 << 24, 1 << 25: math.Inf(1), math.Inf(1): math.Inf(1),
+		300: 300, 300.1: 304, 304: 304, 2336: 2336, 2337: 2368, 0: spreadLow, -5: spreadLow, 1 << 24: 1 << 24, 1 << 25: 1 << 25, 1 << 51: math.Inf(1), math.Inf(1): math.Inf(1),
 	} {
 		edge := d.CountSlow(ms)
 		if edge != want {

@@ -189,8 +189,10 @@ func (c *counter) timeFirst(tl *tally, ms float64) (late bool) {
 	if c.opt.whole && c.opt.Distributions {
 		c.pool.add(c.pool.of(&c.ttft, tl.arm), ms)
 	}
-	late = s.ttft.hold(&c.values, ms)
-	c.hold(tl)
+	late, chunk := s.ttft.hold(&c.values, ms)
+	if chunk {
+		c.hold(tl)
+	}
 	return late
 }
 

@@ -214,7 +214,7 @@ func TestATTFTThatComesTooLateLeavesAnApproximatePercentile(t *testing.T) {
 		fmt.Fprintf(&b, "2026-05-04T00:%02d:00Z,u%d,%d\n", i/2, i, i+1)
 	}
 	b.WriteString("2026-05-04T00:00:30Z,u,5000\n")
-	d := mustRead(t, b.String(), Options{maxLatencies: 10, TTFTLimitMS: 3000})
+	d := mustRead(t, b.String(), Options{maxLatencies: 5 * chunkLen, TTFTLimitMS: 3000})
 	if w := d.Windows[0]; w.TTFTOf != 3 || w.TTFTSlow != 1 || math.Abs(w.TTFTP99MS-5000) > 40 {
 		t.Errorf("%+v", w)
 	}

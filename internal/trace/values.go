@@ -1,8 +1,10 @@
 package trace
 
+import "slices"
+
 const (
-	chunkLen  = 32  // values of one list that lie together
-	slabChunk = 256 // chunks that are allocated at once
+	chunkLen  = 16  // values of one list that lie together
+	slabChunk = 512 // chunks that are allocated at once
 )
 
 // valueStore holds lists of values. What one list lets go another takes: the
@@ -22,15 +24,17 @@ type valueList struct {
 	n    int
 }
 
-// push appends a value to a list.
-func (s *valueStore) push(l *valueList, v float64) {
+// push appends a value to a list. It reports whether that took another chunk.
+func (s *valueStore) push(l *valueList, v float64) (chunk bool) {
 	if len(l.tail) == cap(l.tail) {
+		chunk = true
 		c := s.chunk()
 		s.before[c-1] = l.last
 		l.last, l.tail = c, s.values(c)[:0]
 	}
 	l.tail = append(l.tail, v)
 	l.n++
+	return chunk
 }
 
 func (s *valueStore) values(chunk int32) []float64 {
@@ -54,6 +58,7 @@ func (s *valueStore) chunk() int32 {
 
 // gather appends the values of a list to out, in any order.
 func (s *valueStore) gather(l *valueList, out []float64) []float64 {
+	out = slices.Grow(out, l.n)
 	n := (l.n-1)%chunkLen + 1
 	for c := l.last; c != 0; c, n = s.before[c-1], chunkLen {
 		out = append(out, s.values(c)[:n]...)
@@ -65,9 +70,14 @@ func (s *valueStore) gather(l *valueList, out []float64) []float64 {
 // empties it.
 func (s *valueStore) take(l *valueList) []float64 {
 	s.scratch = s.gather(l, s.scratch[:0])
+	s.drop(l)
+	return s.scratch
+}
+
+// drop empties a list.
+func (s *valueStore) drop(l *valueList) {
 	for c := l.last; c != 0; {
 		c, s.before[c-1], s.free = s.before[c-1], s.free, c
 	}
 	*l = valueList{}
-	return s.scratch
 }
