@@ -12,6 +12,15 @@ type batch struct {
 	lines   int64    // how many lines of the file it covers
 	end     int64    // of CSV: where in the file it ends
 
+	// Rows in the order of time, each later than the one before, may be here as
+	// sums in place of records.
+	stretches []stretch
+	latencies []float64 // of the stretches, one after the other
+	digests   []uint64  // the same of the rows
+	newest    int64     // time of the row that was added last
+	foreign   int64     // rows with bytes that are not UTF-8
+	twice     int64     // rows in which a field stood more than once
+
 	seen fieldSet // fields of which some row had a value
 	zone bool     // a time without a zone was met, and read as UTC
 	err  error    // what ended the reading after these rows; nil if nothing
@@ -19,7 +28,8 @@ type batch struct {
 
 // reset empties the batch for another run of rows.
 func (b *batch) reset() {
-	*b = batch{records: b.records[:0], labels: b.labels[:0], unknown: b.unknown[:0], odd: b.odd[:0]}
+	*b = batch{records: b.records[:0], labels: b.labels[:0], unknown: b.unknown[:0], odd: b.odd[:0],
+		stretches: b.stretches[:0], latencies: b.latencies[:0], digests: b.digests[:0]}
 }
 
 // fieldSet is a set of fields.
@@ -57,6 +67,9 @@ type oddRow struct {
 
 // commit counts a batch. Batches of a file must come in its order.
 func (f *feed) commit(run *fileRun, b *batch) error {
+	if err := f.commitSums(run, b); err != nil {
+		return err
+	}
 	odd := 0
 	for i := range b.records {
 		rec := &b.records[i]

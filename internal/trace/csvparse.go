@@ -22,8 +22,23 @@ func (p *csvParser) parse(rc *recipe, b *block, out *batch) {
 	if b.file != nil && b.seq > 0 && !b.aligned {
 		p.guess(b, quick)
 	}
+	p.begins()
+	p.read(b, quick, out)
+	if p.again(out) {
+		out.reset()
+		p.read(b, quick, out)
+	}
+}
+
+// parseApart implements [blockParser].
+func (p *csvParser) parseApart(b *block, out *batch) {
+	p.giveUp()
+	p.read(b, p.rc.quick, out)
+}
+
+func (p *csvParser) read(b *block, quick bool, out *batch) {
 	line := 0
-	for i := b.from; i < b.to; {
+	for i := b.from; i < b.to && !p.failed; {
 		if quick {
 			if next, lines := p.row(b, i, line, out); next > 0 {
 				i, line = next, line+lines
@@ -72,11 +87,9 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 		return 0, 0
 	}
 	p.q.raw = bytes.TrimSuffix(b.buf[i:end], []byte("\r"))
-	rec := p.take(out, line)
-	if rec == nil {
+	if !p.take(out, line, p.high) {
 		return 0, 0
 	}
-	rec.foreign = p.high && p.q.foreign()
 	out.end = b.at + int64(end) + 1
 	return end + 1, lines
 }

@@ -11,9 +11,24 @@ func (p *jsonParser) parse(rc *recipe, b *block, out *batch) {
 		p.use(rc)
 		p.useKeys(rc.keys)
 	}
-	quick := rc != nil && rc.quick
+	p.begins()
+	p.read(b, out)
+	if p.again(out) {
+		out.reset()
+		p.read(b, out)
+	}
+}
+
+// parseApart implements [blockParser].
+func (p *jsonParser) parseApart(b *block, out *batch) {
+	p.giveUp()
+	p.read(b, out)
+}
+
+func (p *jsonParser) read(b *block, out *batch) {
+	quick := p.rc != nil && p.rc.quick
 	line := 0
-	for i := b.from; i < b.to; line++ {
+	for i := b.from; i < b.to && !p.failed; line++ {
 		if quick {
 			if next := p.line(b, i, line, out); next > 0 {
 				i = next
@@ -45,11 +60,9 @@ func (p *jsonParser) line(b *block, i, line int, out *batch) (next int) {
 	if len(p.rc.keys.nested) > 0 && !p.nested() {
 		return 0
 	}
-	rec := p.take(out, line)
-	if rec == nil {
+	if !p.take(out, line, p.high) {
 		return 0
 	}
-	rec.foreign = p.high && p.q.foreign()
 	return next + 1
 }
 

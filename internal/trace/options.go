@@ -86,7 +86,7 @@ func (o Options) withDefaults() Options {
 			*v = max(n, 1)
 		}
 	}
-	defaults(&o.maxHashes, 2*share/16)
+	defaults(&o.maxHashes, share/16)
 	if o.Distributions { // they take half
 		defaults(&o.maxLatencies, 4*share/8)
 		defaults(&o.maxValues, 8*share/(fullDistributions*weightedSize))

@@ -26,8 +26,6 @@ type parquetBatch struct {
 
 	times     []int64
 	ascending bool
-	stretches []stretch // none where there are records
-	latencies []float64 // of the stretches, one after the other
 }
 
 // parquetFill fills batches with the rows of a slice.

@@ -27,6 +27,8 @@ type pipeline struct {
 type blockParser interface {
 	// parse reads the rows of b into out. Without a recipe all are odd.
 	parse(rc *recipe, b *block, out *batch)
+	// parseApart reads them again, each as a record: they cannot be summed up.
+	parseApart(b *block, out *batch)
 }
 
 // drainBlocks reads a file to its end. The first block is read before the
@@ -91,6 +93,10 @@ func (p *pipeline) one(w *worker) bool {
 	}
 	if w.block.file != nil {
 		p.align(w)
+	}
+	if sums := w.batch.stretches; len(sums) > 0 && !p.feed.takesSums(p.run, &w.batch) {
+		w.batch.reset()
+		w.parser.parseApart(&w.block, &w.batch)
 	}
 	w.batch.err = w.block.err
 	if err := p.feed.commit(p.run, &w.batch); err != nil {

@@ -129,9 +129,13 @@ func (w *rowTaker) putInstant(text []byte) bool {
 
 // rowTaker makes records of rows that were read quickly.
 type rowTaker struct {
-	rc    *recipe
-	clock clock
-	q     quickRow
+	rc     *recipe
+	clock  clock
+	q      quickRow
+	rec    record
+	apart  int  // blocks that are read without summing up, since it led nowhere before
+	sums   bool // of this block
+	failed bool // it cannot be summed up
 }
 
 // use makes the taker go by another recipe.
@@ -143,17 +147,51 @@ func (w *rowTaker) begin() {
 	w.clock.zone = false
 }
 
-// take puts the row into out as a record. It returns nil where the row must be
-// read with care.
-func (w *rowTaker) take(out *batch, line int) *record {
+// take puts the row into out. It reports false where it must be read with care.
+// foreign says that it may have bytes that are not UTF-8.
+func (w *rowTaker) take(out *batch, line int, foreign bool) bool {
+	if w.sums {
+		w.rec = record{line: int32(line)}
+		if !w.fill(&w.rec, out) {
+			return false
+		}
+		w.rec.foreign = foreign && w.q.foreign()
+		w.failed = !out.add(&w.rec, w.rc.span)
+		return !w.failed
+	}
 	n := len(out.records)
 	out.records = append(out.records, record{line: int32(line)})
-	if rec := &out.records[n]; w.fill(rec, out) {
-		return rec
+	rec := &out.records[n]
+	if !w.fill(rec, out) {
+		out.records = out.records[:n]
+		return false
 	}
-	out.records = out.records[:n]
-	return nil
+	rec.foreign = foreign && w.q.foreign()
+	return true
 }
+
+// maxApart is for how many blocks summing up is given up where it led nowhere.
+const maxApart = 64
+
+// begins decides how a block is read.
+func (w *rowTaker) begins() {
+	w.failed = false
+	w.sums = w.rc != nil && w.rc.summed && w.apart == 0
+	w.apart = max(w.apart-1, 0)
+}
+
+// again reports whether a block must be read again, without summing up: a row
+// was odd, or not later than the one before.
+func (w *rowTaker) again(out *batch) bool {
+	if !w.sums || !w.failed && len(out.odd) == 0 {
+		return false
+	}
+	w.giveUp()
+	return true
+}
+
+// giveUp makes this block and the next ones be read without summing up.
+func (w *rowTaker) giveUp() { w.apart, w.sums, w.failed = maxApart, false, false }
 
 // fill is [record.read] for a quick row, with all else that belongs to a
 // record. It reports false where the row must be read with care.

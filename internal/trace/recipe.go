@@ -18,6 +18,8 @@ type recipe struct {
 	cells    []csvCell // of CSV, by column
 	width    int       // columns of CSV
 	quick    bool      // rows are records, and nothing else has to be done with them
+	summed   bool      // rows may be summed up: their times, arms, latencies, costs and flags are all there is to them
+	span     int64     // of windows
 	missing  bool      // no row had some mapped column yet
 	// Powers of ten that turn the figures into milliseconds.
 	latency, ttft, itl int
@@ -35,6 +37,11 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 		if len(c.arms.mapped) == 0 {
 			rc.labelled = labelFields[:2] // a model is an arm only where --arm says so
 		}
+	}
+	rc.span = c.span
+	rc.summed = rc.quick && rc.digested && !f.opt.Distributions
+	for _, col := range p.columns {
+		rc.summed = rc.summed && !streamFields.has(col.field)
 	}
 	switch reader := run.reader.(type) {
 	case *jsonlReader:

@@ -136,7 +136,7 @@ func (s *jsonScanner) other(b []byte, i int, last *keySlot) *keySlot {
 		return key
 	}
 	key := s.meet(b, i, last == &s.start)
-	if key != nil && key.stored {
+	if key != nil && key.stored && !key.strange {
 		last.follow(key)
 	}
 	return key

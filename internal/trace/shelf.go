@@ -16,9 +16,11 @@ type place struct {
 }
 
 // put adds one thing to a tally's place, and the place to the shelf.
-func (s *shelf) put(p *place, of *tally) {
-	s.held++
-	p.n++
+func (s *shelf) put(p *place, of *tally) { s.putMany(p, of, 1) }
+
+func (s *shelf) putMany(p *place, of *tally, n int) {
+	s.held += n
+	p.n += n
 	if p.of == nil {
 		p.of = of
 		s.pushFront(p)
@@ -122,6 +124,22 @@ func (d *digestLog) add(t int64, digest uint64, anyTime bool) (added bool) {
 		d.run++
 	}
 	return true
+}
+
+// keep takes the digests of rows that are later than all before them and one
+// another, the last of which starts at t.
+func (d *digestLog) keep(t int64, digests []uint64) {
+	d.n += len(digests)
+	if d.set != nil {
+		for _, v := range digests {
+			d.set.add(v)
+		}
+		return
+	}
+	for _, v := range digests {
+		d.list.push(v)
+	}
+	d.latest, d.run = t, 1
 }
 
 // look puts the digests into a set, in which they are looked up from now on.

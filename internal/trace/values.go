@@ -24,6 +24,20 @@ type valueList struct {
 	n    int
 }
 
+// pushAll appends values to a list, and returns how many more chunks that took.
+func (s *valueStore) pushAll(l *valueList, values []float64) (chunks int) {
+	for len(values) > 0 {
+		if s.push(l, values[0]) {
+			chunks++
+		}
+		n := min(cap(l.tail)-len(l.tail), len(values)-1)
+		l.tail = append(l.tail, values[1:1+n]...)
+		l.n += n
+		values = values[1+n:]
+	}
+	return chunks
+}
+
 // push appends a value to a list. It reports whether that took another chunk.
 func (s *valueStore) push(l *valueList, v float64) (chunk bool) {
 	if len(l.tail) == cap(l.tail) {

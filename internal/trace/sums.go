@@ -1,0 +1,196 @@
+package trace
+
+// stretch is a run of rows of a batch that are of one window and have the same
+// label, summed up: to count sums takes a fraction of what rows take.
+type stretch struct {
+	t           int64 // start of the window
+	first, last int64 // times of the earliest and of the latest row
+	row, n      int32 // of the batch, the first row; and how many there are
+	label       uint8
+
+	solved, judged int32
+	flags, flagged [2]int32 // of the first flagFields
+	priced         int32
+	timed          int32   // rows with a latency, and as many latencies of the batch
+	most           float64 // the largest of them
+	nonFinite      int64
+	cost           int64 // nano-USD
+
+	solvedSeen bool // some row had the field
+}
+
+// commitStretch counts a stretch as [feed.commitRecord] does each of its rows.
+// It returns the tally that the rows were counted in, nil if they were left out.
+func (f *feed) commitStretch(run *fileRun, b *batch, s *stretch, latencies []float64) (*tally, error) {
+	l := &b.labels[s.label]
+	n := int64(s.n)
+	run.rows += n
+	f.data.Rows += n
+	f.data.Good += n
+	c := f.records
+	if !l.found {
+		if err := f.lookUp(l); err != nil {
+			return nil, err
+		}
+	}
+	if l.nameless {
+		c.arms.nameless += n
+	}
+	switch {
+	case l.arm == leftOut:
+		f.data.LeftOut += n
+	case c.scenes.takesMany(l, n):
+		return c.countStretch(s, l.arm, latencies), nil
+	}
+	return nil, nil
+}
+
+// takesMany is [sceneNames.takes] for n rows of a label.
+func (s *sceneNames) takesMany(l *label, n int64) bool {
+	switch {
+	case l.of:
+		if l.counter != nil {
+			*l.counter += n
+		}
+		if s.want != "" && string(l.scene) != s.want {
+			s.data.OtherScenes += n
+			return false
+		}
+	case s.want != "":
+		s.data.Sceneless += n
+		return false
+	}
+	return true
+}
+
+// countStretch counts rows as [counter.count] does each of their records.
+func (c *counter) countStretch(s *stretch, arm int, latencies []float64) *tally {
+	tl := c.tally(s.t, arm)
+	c.data.NonFinite += s.nonFinite
+	c.first, c.last0 = min(c.first, s.first), max(c.last0, s.last)
+	tl.total += int64(s.n)
+	tl.solvedSeen = tl.solvedSeen || s.solvedSeen
+	tl.judged += int64(s.judged)
+	tl.solved += int64(s.solved)
+	c.flag(tl, &record{}) // which makes room for the arm
+	for i := range s.flags {
+		use := &c.sparse[i][arm]
+		use.yes = use.yes || s.flags[i] > 0
+		use.no = use.no || s.flagged[i] > s.flags[i]
+		tl.flags[i] += int64(s.flags[i])
+		tl.flagged[i] += int64(s.flagged[i])
+	}
+	tl.priced += int64(s.priced)
+	tl.cost.add(uint64(s.cost))
+	c.timeMany(tl, latencies, s.most)
+	return tl
+}
+
+// timeMany is [counter.time] for many latencies of records, the largest of which
+// is most.
+func (c *counter) timeMany(tl *tally, latencies []float64, most float64) {
+	if tl.speed != nil {
+		for _, ms := range latencies {
+			c.measureSpeed(tl, ms)
+		}
+	}
+	for len(latencies) > 0 {
+		room := c.latencies.most - c.latencies.held - 1 // in chunks, of which one may be begun
+		if tl.latency.state != open99 || len(latencies)/chunkLen >= room {
+			if c.time(tl, latencies[0]) {
+				c.data.Late++
+			}
+			latencies = latencies[1:]
+			continue
+		}
+		tl.latency.most = max(tl.latency.most, most)
+		chunks := c.values.pushAll(&tl.latency.values, latencies)
+		c.latencies.held += chunks
+		tl.inSpeed.n += chunks
+		return
+	}
+}
+
+// add puts a record into the batch as part of a sum. It reports false where it
+// does not come after the one before.
+func (b *batch) add(rec *record, span int64) bool {
+	n := len(b.stretches)
+	if n > 0 && rec.t <= b.newest {
+		return false
+	}
+	b.newest = rec.t
+	if n == 0 || uint64(rec.t)-uint64(b.stretches[n-1].t) >= uint64(span) || b.stretches[n-1].label != rec.label || b.stretches[n-1].cost > maxCost {
+		b.stretches = append(b.stretches, stretch{t: floorTo(rec.t, span), first: rec.t, row: rec.line, label: rec.label})
+		n++
+	}
+	s := &b.stretches[n-1]
+	s.n++
+	s.last = rec.t
+	s.nonFinite += int64(rec.nonFinite)
+	s.solvedSeen = s.solvedSeen || rec.solvedSeen
+	s.judged += one(rec.judged)
+	s.solved += one(rec.solved)
+	for i := range s.flags {
+		s.flags[i] += one(rec.flags[i])
+		s.flagged[i] += one(rec.flagged[i])
+	}
+	s.priced += one(rec.priced)
+	s.cost += rec.cost
+	if rec.timed {
+		s.timed++
+		s.most = max(s.most, rec.latency)
+		b.latencies = append(b.latencies, rec.latency)
+	}
+	b.digests = append(b.digests, rec.digest)
+	b.foreign += int64(one(rec.foreign))
+	b.twice += int64(one(rec.twice))
+	return true
+}
+
+func one(b bool) int32 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// takesSums reports whether the batch can be counted by its sums: its rows are
+// later than all before them, and so none of them was counted before.
+func (f *feed) takesSums(run *fileRun, b *batch) bool {
+	first := b.stretches[0].first
+	return first > f.records.last0 && first >= run.latest
+}
+
+// commitSums counts the sums of a batch.
+func (f *feed) commitSums(run *fileRun, b *batch) error {
+	latencies, digests := b.latencies, b.digests
+	for i := range b.stretches {
+		s := &b.stretches[i]
+		tl, err := f.commitStretch(run, b, s, latencies[:s.timed])
+		if err != nil {
+			return fatal(run.src, run.line+int64(s.row)+1, err)
+		}
+		if tl != nil {
+			f.records.keep(tl, s, digests[:s.n])
+		}
+		latencies, digests = latencies[s.timed:], digests[s.n:]
+		run.latest = s.last
+	}
+	f.foreign += b.foreign
+	f.twice += b.twice
+	return nil
+}
+
+// keep remembers the digests of rows that are later than all of their tally.
+func (c *counter) keep(tl *tally, s *stretch, digests []uint64) {
+	if tl.noDigest {
+		c.unsure += int64(len(digests))
+		return
+	}
+	tl.digests.keep(s.last, digests)
+	c.digests.putMany(&tl.inSeen, tl, len(digests))
+	for c.digests.full() {
+		old := c.digests.drop()
+		old.digests, old.noDigest = digestLog{}, true
+	}
+}
