@@ -59,6 +59,7 @@ const (
 	toFlag
 	toNumber
 	toText
+	toInstant
 	toMany // fields of any kind
 )
 
@@ -84,7 +85,9 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 	for last := &s.start; ; {
 		key := last.next[0]
 		// This is key.at(b, i), which most keys pass, without the call.
-		if key == nil || (load(b, i)^key.words[0])&key.masks[0]|(load(b, i+8)^key.words[1])&key.masks[1] != 0 || key.rest != nil && !key.at(b, i) {
+		head := (*[16]byte)(b[i:])
+		if key == nil || (binary.LittleEndian.Uint64(head[:8])^key.words[0])&key.masks[0]|(binary.LittleEndian.Uint64(head[8:])^key.words[1])&key.masks[1] != 0 ||
+			key.rest != nil && !key.at(b, i) {
 			if key = s.other(b, i, last); key == nil {
 				j := skipBlanks(b, i)
 				return j + 1, b[j] == '}'
@@ -115,6 +118,10 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 		}
 		switch key.use {
 		case skipped:
+			if end := shortEnd(b, i); end > 0 {
+				i = end
+				continue
+			}
 			i, ok = s.skip(b, i)
 		case toNumber:
 			i, ok = s.number(b, i, key.field)
@@ -144,6 +151,13 @@ func (s *jsonScanner) other(b []byte, i int, last *keySlot) *keySlot {
 
 // plain takes the text of a string in which nothing is escaped.
 func (s *jsonScanner) plain(text []byte, key *keySlot) bool {
+	if key.use == toInstant { // mostly of the same minute as the one before
+		if t, ok := s.clock.of(text); ok {
+			s.q.meet(key.field)
+			s.q.t, s.clock.zone = t, false
+			return true
+		}
+	}
 	text = trim(text)
 	if key.use != toMany {
 		return s.put(key.field, text)
@@ -255,6 +269,8 @@ func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
 		k.use = toNumber
 	case flagClass:
 		k.use = toFlag
+	case instantClass:
+		k.use = toInstant
 	}
 	return k
 }
@@ -509,6 +525,34 @@ func shortNumber(b []byte, i int) (n number, end int, ok bool) {
 		n.mant, n.exp = before*powersOf10[count]+after, -count
 	}
 	return n, i, b[i]-'0' > 9 && b[i]|0x20 != 'e'
+}
+
+// shortEnd returns the index after such a number where a comma or a bracket
+// follows, else 0.
+func shortEnd(b []byte, i int) int {
+	if b[i] == '-' {
+		i++
+	}
+	n := digits(load(b, i))
+	if n == 0 || n == 8 || n > 1 && b[i] == '0' {
+		return 0
+	}
+	if i += n; b[i] == '.' {
+		if n = digits(load(b, i+1)); n == 0 || n == 8 {
+			return 0
+		}
+		i += 1 + n
+	}
+	if c := b[i]; c != ',' && c != '}' {
+		return 0
+	}
+	return i
+}
+
+// digits is how many digits there are at the start of eight bytes.
+func digits(x uint64) int {
+	x ^= ones * '0'
+	return bits.TrailingZeros64((x+ones*(0x80-10)|x)&highs) / 8
 }
 
 // digits8 reads the digits at the start of eight bytes, and how many there are.
