@@ -214,7 +214,7 @@ func (f *forge) shell(dir, script string, env map[string]string, kill *syscall.S
 	}
 	cmd := exec.CommandContext(f.t.Context(), "bash", "--noprofile", "--norc", "-eo", "pipefail", file)
 	cmd.Dir = dir
-	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "HOME=" + dir}
+	cmd.Env = []string{"PATH=" + f.bin + ":" + os.Getenv("PATH"), "HOME=" + dir, raceOptions + "=" + os.Getenv(raceOptions)}
 	for _, name := range slices.Sorted(maps.Keys(env)) {
 		cmd.Env = append(cmd.Env, name+"="+env[name])
 	}

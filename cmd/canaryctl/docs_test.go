@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -11,9 +12,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-
-	"github.com/canaryctl/canaryctl/internal/cli"
-	"github.com/canaryctl/canaryctl/scenarios"
 )
 
 // block is one step of a document: a command with the output that the document
@@ -89,6 +87,7 @@ func TestDocumentsShowWhatHappens(t *testing.T) {
 	if len(guides) < 2 {
 		t.Fatalf("only %d guides found", len(guides))
 	}
+	command := canaryctl(t)
 	for _, path := range append([]string{filepath.Join(root, "README.md")}, guides...) {
 		if slices.Contains(stories, filepath.Base(path)) {
 			continue
@@ -104,23 +103,25 @@ func TestDocumentsShowWhatHappens(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, b := range blocks {
-				runBlock(t, path, b)
+				runBlock(t, command, path, b)
 			}
 		})
 	}
 }
 
-// runBlock does what a block says in the present folder.
-func runBlock(t *testing.T, path string, b block) {
+// runBlock does what a block says in the present folder, by a command with nothing
+// in its environment.
+func runBlock(t *testing.T, command, path string, b block) {
 	t.Helper()
 	if b.file != "" {
 		write(t, b.file, strings.Join(b.want, "\n")+"\n")
 		return
 	}
 	var stdout, stderr bytes.Buffer
-	app := &cli.App{Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr, Getenv: func(string) string { return "" }, Scenarios: scenarios.FS}
-	if code := int(cli.Main(b.args, app)); code != b.exit {
-		t.Errorf("%s:%d: canaryctl %s: exit %d, the document says %d: %s", path, b.line, strings.Join(b.args, " "), code, b.exit, stderr.String())
+	cmd := exec.Command(command, b.args...)
+	cmd.Env, cmd.Stdout, cmd.Stderr = []string{}, &stdout, &stderr
+	if err := cmd.Run(); cmd.ProcessState == nil || cmd.ProcessState.ExitCode() != b.exit {
+		t.Errorf("%s:%d: canaryctl %s: %v, the document says %d: %s", path, b.line, strings.Join(b.args, " "), err, b.exit, stderr.String())
 		return
 	}
 	if b.into != "" {

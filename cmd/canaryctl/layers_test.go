@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -17,7 +18,7 @@ const module = "github.com/canaryctl/canaryctl/"
 // layers lists the packages from the innermost out: a package may import only
 // packages before it. Packages that nothing has filled yet keep their place.
 var layers = []string{
-	"release", "splice", "diag", "jsonscan", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow",
+	"release", "pattern", "splice", "diag", "jsonscan", "stats", "draw", "slot", "breaker", "ladder", "throttle", "simulate", "calibrate", "shadow",
 	"diagnose", "batch", "config", "trace", "scenario", "report", "envsecret", "webclient", "program", "source", "target", "journal", "state", "notify",
 	"probe", "metrics", "ci", "driver", "configapi", "proxy", "watch", "tui", "cli", "servertest",
 }
@@ -50,10 +51,21 @@ type source struct {
 
 func sources(t *testing.T) []source {
 	t.Helper()
+	out, err := parsed()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(out) < 20 {
+		t.Fatalf("only %d files found: the walk looks in the wrong place", len(out))
+	}
+	return out
+}
+
+// parsed reads the project once for all tests.
+var parsed = sync.OnceValues(func() (out []source, err error) {
 	root := filepath.Join("..", "..")
-	var out []source
 	fset := token.NewFileSet()
-	err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
 			return err
 		}
@@ -70,14 +82,8 @@ func sources(t *testing.T) []source {
 		out = append(out, source{pkg: pkg, path: rel, file: file, fset: fset})
 		return err
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if len(out) < 20 {
-		t.Fatalf("only %d files found: the walk looks in the wrong place", len(out))
-	}
-	return out
-}
+	return out, err
+})
 
 func imports(f *ast.File) (paths []string) {
 	for _, spec := range f.Imports {

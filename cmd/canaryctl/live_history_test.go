@@ -88,13 +88,6 @@ func (s *scene) used(args ...string) (cpu time.Duration, peak int64) {
 func TestAPromoteCostsTheSameAfterADayAndAfterAnHour(t *testing.T) {
 	cost := func(minutes int) (cpu time.Duration, peak int64) {
 		s := newScene(t, pastConfig)
-		if dir, err := os.MkdirTemp("/dev/shm", "canaryctl-history"); err == nil { // a line is a sync
-			t.Cleanup(func() { _ = os.RemoveAll(dir) }) // memory, given back
-			if err := os.CopyFS(dir, os.DirFS(s.dir)); err != nil {
-				t.Fatal(err)
-			}
-			s.dir = dir
-		}
 		s.live(minutes)
 		cpu = time.Hour
 		for range 5 {

@@ -63,9 +63,21 @@ type scene struct {
 	env []string
 }
 
+// sceneDir is a folder in memory, where there is one: the commands sync what they
+// write, and a disk that others use takes most of the tests' time for that.
+func sceneDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "canaryctl-scene")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) }) // memory, given back
+	return dir
+}
+
 func newScene(t *testing.T, config string) *scene {
 	t.Helper()
-	s := &scene{t: t, dir: t.TempDir()}
+	s := &scene{t: t, dir: sceneDir(t)}
 	s.put("canary.yaml", config)
 	s.put("weights.json", liveWeights)
 	s.put("windows.jsonl", "")
@@ -75,7 +87,7 @@ func newScene(t *testing.T, config string) *scene {
 // fork copies a scene, as it is now.
 func (s *scene) fork(t *testing.T) *scene {
 	t.Helper()
-	out := &scene{t: t, dir: filepath.Join(t.TempDir(), "fork"), env: s.env}
+	out := &scene{t: t, dir: filepath.Join(sceneDir(t), "fork"), env: s.env}
 	if err := os.CopyFS(out.dir, os.DirFS(s.dir)); err != nil {
 		t.Fatal(err)
 	}

@@ -47,6 +47,7 @@ func openPane(t *testing.T, cols, rows int, dir string, env ...string) *pane {
 	cmd.Env = []string{
 		"PATH=" + filepath.Dir(canaryctl(t)) + string(filepath.ListSeparator) + os.Getenv("PATH"),
 		"HOME=" + dir, "SHELL=" + bash, "PS1=$ ", "HISTFILE=", "USER=ann", "LANG=C.UTF-8", "COLORTERM=truecolor",
+		raceOptions + "=" + os.Getenv(raceOptions),
 	}
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("tmux: %v: %s", err, out)

@@ -15,10 +15,17 @@ const supportWeek = "../../testdata/samples/support-week.csv"
 
 // written calibrates a fresh configuration with one set of flags after the
 // other and returns the limits that the last one leaves.
-func written(t *testing.T, runs ...[]string) (limits []breaker.Limits) {
+func written(t *testing.T, runs ...[]string) []breaker.Limits {
+	t.Helper()
+	return limitsOf(t, rewritten(t, []byte("canary:\n"+someSteps), runs...))
+}
+
+// rewritten calibrates a configuration with one set of flags after the other and
+// returns what the last one leaves.
+func rewritten(t *testing.T, src []byte, runs ...[]string) []byte {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "canary.yaml")
-	if err := os.WriteFile(path, []byte("canary:\n"+someSteps), 0o600); err != nil {
+	if err := os.WriteFile(path, src, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	for _, flags := range runs {
@@ -31,7 +38,13 @@ func written(t *testing.T, runs ...[]string) (limits []breaker.Limits) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cfg, findings := config.Parse(path, src)
+	return src
+}
+
+// limitsOf are the limits of a configuration's steps.
+func limitsOf(t *testing.T, src []byte) (limits []breaker.Limits) {
+	t.Helper()
+	cfg, findings := config.Parse("canary.yaml", src)
 	if cfg == nil {
 		t.Fatalf("%v in\n%s", findings, src)
 	}
@@ -56,10 +69,14 @@ func TestWriteDoesNotDependOnWhatWasWrittenBefore(t *testing.T) {
 		"window": {}, "exact": {"--judge", "exact"}, "count": {"--judge", "count"}, "cusum": {"--judge", "cusum"},
 		"drop to find 20": {"--detect-drop", "20"}, "incident left out": {"--exclude", "2026-03-04T14:00Z/15:20Z"},
 	}
+	alone := map[string][]byte{}
+	for name, flags := range rules {
+		alone[name] = rewritten(t, []byte("canary:\n"+someSteps), flags)
+	}
 	for last, flags := range rules {
-		want := written(t, flags)
-		for first, before := range rules {
-			if d := cmp.Diff(want, written(t, before, flags)); d != "" {
+		want := limitsOf(t, alone[last])
+		for first, before := range alone {
+			if d := cmp.Diff(want, limitsOf(t, rewritten(t, before, flags))); d != "" {
 				t.Errorf("%s after %s (-alone +after):\n%s", last, first, d)
 			}
 		}

@@ -51,7 +51,7 @@ func Main(args []string, app *App) ExitCode {
 	ctx, stop := app.hangup.untilSignal()
 	defer stop()
 
-	root := newRootCmd(app)
+	root := newRootCmd(app, args)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	if code, interrupted := interruption(ctx); interrupted {
@@ -139,8 +139,8 @@ func (app *App) wantOutput(formats ...string) (string, error) {
 	return "", usage(fmt.Errorf("this command has no output %q", app.global.Output), "it has -o "+strings.Join(formats, "|"))
 }
 
-// newRootCmd puts the commands together.
-func newRootCmd(app *App) *cobra.Command {
+// newRootCmd puts together the commands that these arguments may want.
+func newRootCmd(app *App, args []string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "canaryctl",
 		Short: "Decide, on evidence, how far a new version of an LLM application may go",
@@ -170,7 +170,9 @@ func newRootCmd(app *App) *cobra.Command {
 	f.BoolVar(&app.global.NoColor, "no-color", false, "no colour (NO_COLOR and TERM=dumb do the same)")
 	f.BoolVarP(&app.global.Quiet, "quiet", "q", false, "no notes on stderr, only warnings and errors")
 	f.BoolVarP(&app.global.Verbose, "verbose", "v", false, "more notes on stderr")
-	root.AddCommand(commands(app)...)
+	list := commands(app, args)
+	root.AddCommand(list...)
+	root.CompletionOptions.DisableDefaultCmd = len(list) == 1 // one that is asked for is not completion
 	wrapArgs(root.Commands())
 	return root
 }

@@ -78,7 +78,10 @@ func runDiagnose(ctx context.Context, o *diagnoseOptions) error {
 	for _, path := range o.Logs {
 		log.file = path
 		log.tally.NextFile()
-		if err = trace.EachLine(ctx, path, o.app.Stdin, meter.add, log.line); err != nil {
+		_, err = promptly(ctx, func() (struct{}, error) {
+			return struct{}{}, trace.EachLine(ctx, path, o.app.Stdin, meter.add, log.line)
+		})
+		if err != nil {
 			break
 		}
 	}

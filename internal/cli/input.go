@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 	"time"
 
@@ -23,6 +22,7 @@ type readOptions struct {
 	Epoch     string
 	Sum       bool
 	NullOK    bool
+	MaxMemory sizeFlag
 }
 
 // register adds the flags to a command.
@@ -33,12 +33,17 @@ func (o *readOptions) register(f *pflag.FlagSet) {
 	f.Var(&o.MaxBad, "max-bad", "largest `share` of unreadable lines, as 0.001 or 0.1%")
 	f.StringVar(&o.Epoch, "epoch", "", "`unit` of times that are numbers: s, ms, us, ns")
 	f.BoolVar(&o.NullOK, "null-status-ok", false, "take a status that is there and null for ok, as where it is an error code")
+	o.MaxMemory = 256 << 20
+	f.Var(&o.MaxMemory, "max-memory", "`size` of what is held at once so that percentiles are exact, as 64MiB or 1GiB; past it they come from histograms")
 	f.BoolVar(&o.Sum, "sum-duplicates", false, "add up windows of the same time and arm, parts of a whole")
 }
 
 // options turns the flags into how to read.
 func (o *readOptions) options() (trace.Options, error) {
-	opt := trace.Options{InputSpan: time.Duration(o.InputSpan), MaxBad: release.Ratio(o.MaxBad), SumDuplicates: o.Sum, NullStatusOK: o.NullOK}
+	opt := trace.Options{
+		InputSpan: time.Duration(o.InputSpan), MaxBad: release.Ratio(o.MaxBad), SumDuplicates: o.Sum, NullStatusOK: o.NullOK,
+		MaxMemory: int64(o.MaxMemory),
+	}
 	for _, s := range o.Map {
 		m, err := trace.ParseMapping(s)
 		if err != nil {
@@ -72,7 +77,7 @@ func (o *readOptions) options() (trace.Options, error) {
 // ready to be returned: exit 2 for input that cannot be used.
 func (app *App) readFeed(ctx context.Context, files []string, opt trace.Options) (*trace.Data, error) {
 	meter := app.meter(files)
-	data, err := trace.ReadFiles(ctx, files, app.Stdin, opt, meter.add)
+	data, err := promptly(ctx, func() (*trace.Data, error) { return trace.ReadFiles(ctx, files, app.Stdin, opt, meter.add) })
 	meter.line.done()
 	if err != nil && ctx.Err() != nil {
 		return data, err
@@ -164,33 +169,52 @@ func (s *shareFlag) Set(text string) error {
 // Type implements [pflag.Value].
 func (s *shareFlag) Type() string { return "share" }
 
-// byteMeter shows how much of the input was read.
-type byteMeter struct {
-	line        *statusLine
-	read, whole int64 // whole is 0 where it is not known
-}
+// sizeFlag is a number of bytes with its unit, exact as written: 64MiB, 1GiB,
+// 500MB. It is at least [leastMemory].
+type sizeFlag int64
 
-func (app *App) meter(files []string) *byteMeter {
-	m := &byteMeter{line: app.statusLine()}
-	for _, f := range files {
-		info, err := os.Stat(f)
-		if err != nil || !info.Mode().IsRegular() {
-			m.whole = 0
-			break
+// leastMemory is the smallest bound of memory that can be kept.
+const leastMemory sizeFlag = 16 << 20
+
+// sizeUnits are the units of sizes, the largest first: those of IEC 80000-13, which
+// are powers of 1024, and those of the SI.
+var sizeUnits = [...]struct {
+	name  string
+	bytes int64
+}{{"TiB", 1 << 40}, {"TB", 1e12}, {"GiB", 1 << 30}, {"GB", 1e9}, {"MiB", 1 << 20}, {"MB", 1e6}, {"KiB", 1 << 10}, {"kB", 1e3}, {"B", 1}}
+
+// String implements [pflag.Value]: in the largest unit that needs no fraction.
+func (s *sizeFlag) String() string {
+	for _, u := range sizeUnits {
+		if n := int64(*s); n != 0 && n%u.bytes == 0 {
+			return fmt.Sprintf("%d%s", n/u.bytes, u.name)
 		}
-		m.whole += info.Size()
 	}
-	return m
+	return ""
 }
 
-// add counts n more bytes.
-func (m *byteMeter) add(n int64) {
-	m.read += n
-	m.line.show(func(spent time.Duration) string {
-		mb, rate := float64(m.read)/1e6, float64(m.read)/1e6/spent.Seconds()
-		if m.whole == 0 {
-			return fmt.Sprintf("reading: %.0f MB, %.0f MB/s", mb, rate)
+// Set implements [pflag.Value].
+func (s *sizeFlag) Set(text string) error {
+	for _, u := range sizeUnits {
+		number, ok := strings.CutSuffix(text, u.name)
+		if !ok {
+			continue
 		}
-		return fmt.Sprintf("reading: %.0f of %.0f MB, %.0f MB/s, %s left", mb, float64(m.whole)/1e6, rate, left(spent, m.read, m.whole))
-	})
+		r, err := release.ParseRatio(number)
+		if err == nil {
+			r, err = r.Mul(release.NewRatio(u.bytes, 1))
+		}
+		switch {
+		case err != nil || r.Den != 1:
+			return fmt.Errorf("%q is not a whole number of bytes", text)
+		case sizeFlag(r.Num) < leastMemory:
+			return fmt.Errorf("%q is too little: at least %s", text, new(leastMemory))
+		}
+		*s = sizeFlag(r.Num)
+		return nil
+	}
+	return fmt.Errorf("%q is not a size such as 64MiB, 1GiB or 500MB", text)
 }
+
+// Type implements [pflag.Value].
+func (s *sizeFlag) Type() string { return "size" }

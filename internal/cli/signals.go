@@ -6,6 +6,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 )
 
 // signalled is why a context ended: a signal of this kind came.
@@ -13,6 +14,36 @@ type signalled struct{ os.Signal }
 
 // Error implements error.
 func (s signalled) Error() string { return s.String() + " signal received" }
+
+// patience is how long work may go on after its context has ended.
+const patience = 20 * time.Millisecond
+
+// promptly returns what work comes to, or the context's error where that has ended
+// and work does not see it soon: it may be in the middle of a large block. Work that
+// is left behind ends with the process, and must share nothing with what follows.
+func promptly[T any](ctx context.Context, work func() (T, error)) (T, error) {
+	type outcome struct {
+		value T
+		err   error
+	}
+	came := make(chan outcome, 1)
+	go func() {
+		value, err := work()
+		came <- outcome{value, err}
+	}()
+	select {
+	case out := <-came:
+		return out.value, out.err
+	case <-ctx.Done():
+	}
+	select {
+	case out := <-came:
+		return out.value, out.err
+	case <-time.After(patience):
+		var none T
+		return none, ctx.Err()
+	}
+}
 
 // hangup is what happens where the terminal goes away, if a command has taken
 // that over.

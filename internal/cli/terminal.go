@@ -45,41 +45,53 @@ func (app *App) style() report.Style {
 // for work that takes over a second. It may be used from several goroutines.
 type statusLine struct {
 	w     io.Writer // nil: nothing is shown
-	width int
+	width func() int
 
 	mu          sync.Mutex
 	start, last time.Time
-	drawn       bool
+	drawn, over bool
 }
 
 func (app *App) statusLine() *statusLine {
 	l := &statusLine{start: time.Now()}
-	if width, terminal := terminalWidth(app.Stderr); terminal && !app.global.Quiet && app.Getenv("TERM") != "dumb" {
-		l.w, l.width = app.Stderr, width
+	if _, terminal := terminalWidth(app.Stderr); terminal && !app.global.Quiet && app.Getenv("TERM") != "dumb" {
+		l.w = app.Stderr
+		l.width = func() int {
+			width, _ := terminalWidth(app.Stderr) // as it is now: it may have been resized
+			return width
+		}
 	}
 	return l
 }
 
 // show draws what text says after so much time, ten times a second at most.
 func (l *statusLine) show(text func(spent time.Duration) string) {
+	l.draw(func(now time.Time, _ int) string { return text(now.Sub(l.start)) })
+}
+
+// draw draws what text says of the present and of so many columns, ten times a
+// second at most and not in the first second. text is not called twice at once.
+func (l *statusLine) draw(text func(now time.Time, columns int) string) {
 	if l.w == nil {
 		return
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := time.Now()
-	if now.Sub(l.start) < time.Second || now.Sub(l.last) < 100*time.Millisecond {
+	if l.over || now.Sub(l.start) < time.Second || now.Sub(l.last) < 100*time.Millisecond {
 		return
 	}
 	l.last, l.drawn = now, true
-	line := text(now.Sub(l.start))
-	fmt.Fprintf(l.w, "\r\x1b[K%s", line[:min(len(line), max(l.width-1, 0))])
+	columns := max(l.width()-1, 0) // a full line would wrap
+	line := text(now, columns)
+	fmt.Fprintf(l.w, "\r\x1b[K%s", line[:min(len(line), columns)])
 }
 
-// done takes the line away.
+// done takes the line away for good.
 func (l *statusLine) done() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.over = true
 	if l.drawn {
 		fmt.Fprint(l.w, "\r\x1b[K")
 		l.drawn = false

@@ -12,16 +12,18 @@ import (
 
 const adaptive = "canary.adaptive."
 
-var adaptiveKeys = []key{
-	{path: "canary.adaptive", kind: kindMap, anywhere: true, doc: "How the weight follows the error rate within a step. Left out: it stays at the step's share, and only a signal that throttles lowers it. Try it with `simulate` first."},
-	{path: adaptive + "error_limit", kind: kindDecimal, required: true, min: ">0", max: "<1", doc: "Share of requests with a known status that are errors; above it the weight falls, else it rises."},
-	{path: adaptive + "window_min", kind: kindMinutes, def: "5", min: ">0", max: "1440", doc: "The span of time over which errors are counted."},
-	{path: adaptive + "interval_min", kind: kindMinutes, def: "5", min: ">0", max: "1440", doc: "The time between two falls, and from any change to a rise."},
-	{path: adaptive + "min_requests", kind: kindCount, def: "20", min: "1", max: "1e12", doc: "With fewer requests of known status in window_min the weight does not fall, and rises to the step's share at most."},
-	{path: adaptive + "down", kind: kindDecimal, def: "0.8", min: ">0", max: "<1", doc: "What the weight is multiplied by when it falls."},
-	{path: adaptive + "up", kind: kindDecimal, def: "1.05", min: ">1", max: "10", doc: "What the weight is multiplied by when it rises."},
-	{path: adaptive + "min_pct", kind: kindDecimal, min: ">0", max: "1", doc: "The weight does not fall below it, nor below the step's share where that is smaller. Left out: half of the step's share."},
-	{path: adaptive + "max_pct", kind: kindDecimal, min: ">0", max: "1", doc: "The weight does not rise above it, nor above the step's share where that is larger, and always stays below the next step's. Left out: up to the next step's share, and at the last step its own."},
+func adaptiveKeys() []key {
+	return []key{
+		{path: "canary.adaptive", kind: kindMap, anywhere: true, doc: "How the weight follows the error rate within a step. Left out: it stays at the step's share, and only a signal that throttles lowers it. Try it with `simulate` first."},
+		{path: adaptive + "error_limit", kind: kindDecimal, required: true, min: ">0", max: "<1", doc: "Share of requests with a known status that are errors; above it the weight falls, else it rises."},
+		{path: adaptive + "window_min", kind: kindMinutes, def: "5", min: ">0", max: "1440", doc: "The span of time over which errors are counted."},
+		{path: adaptive + "interval_min", kind: kindMinutes, def: "5", min: ">0", max: "1440", doc: "The time between two falls, and from any change to a rise."},
+		{path: adaptive + "min_requests", kind: kindCount, def: "20", min: "1", max: "1e12", doc: "With fewer requests of known status in window_min the weight does not fall, and rises to the step's share at most."},
+		{path: adaptive + "down", kind: kindDecimal, def: "0.8", min: ">0", max: "<1", doc: "What the weight is multiplied by when it falls."},
+		{path: adaptive + "up", kind: kindDecimal, def: "1.05", min: ">1", max: "10", doc: "What the weight is multiplied by when it rises."},
+		{path: adaptive + "min_pct", kind: kindDecimal, min: ">0", max: "1", doc: "The weight does not fall below it, nor below the step's share where that is smaller. Left out: half of the step's share."},
+		{path: adaptive + "max_pct", kind: kindDecimal, min: ">0", max: "1", doc: "The weight does not rise above it, nor above the step's share where that is larger, and always stays below the next step's. Left out: up to the next step's share, and at the last step its own."},
+	}
 }
 
 // Adaptive is canary.adaptive as written; nil where it is left out.

@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math/big"
-	"regexp"
 	"strings"
 	"sync"
 	"time"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/breaker"
 	"github.com/canaryctl/canaryctl/internal/ladder"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -67,21 +67,23 @@ func (d *document) items(path string) []*yaml.Node {
 	return nil
 }
 
-var index = regexp.MustCompile(`\[[0-9]+\]`)
+var index = pattern.New(`\[[0-9]+\]`)
 
 // rowOf returns the row of the table for a concrete path.
 func rowOf(path string) *spec {
-	path = index.ReplaceAllString(path, "[]")
-	if s := specs[path]; s != nil {
+	if strings.Contains(path, "[") {
+		path = index.ReplaceAllString(path, "[]")
+	}
+	if s := specOf(path); s != nil {
 		return s
 	}
 	for _, names := range nameRows {
 		if rest, ok := strings.CutPrefix(path, names+"."); ok {
 			_, key, below := strings.Cut(rest, ".")
 			if !below {
-				return specs[names+".*"]
+				return specOf(names + ".*")
 			}
-			return specs[names+".*."+key]
+			return specOf(names + ".*." + key)
 		}
 	}
 	return nil

@@ -90,7 +90,7 @@ func (d *document) prometheus(s *Source) {
 			s.Matchers[arm] = text
 		}
 		at := promPath + ".queries." + string(arm)
-		for _, figure := range specs[promPath+".queries.*"].order {
+		for _, figure := range specOf(promPath + ".queries.*").order {
 			if text := d.get(at + "." + figure).text; text != "" {
 				if s.Queries[arm] == nil {
 					s.Queries[arm] = FieldText{}

@@ -50,7 +50,7 @@ func (d *document) streaming(step string, window time.Duration) Streaming {
 	for s := release.FirstStreaming; s <= release.LastStreaming; s++ {
 		at := func(name string) typed {
 			path := streamingPath(s, name)
-			if specs[path] == nil {
+			if specOf(path) == nil {
 				return typed{}
 			}
 			return d.limit(step, path)
@@ -143,8 +143,9 @@ func (s *Streaming) limits() (out [release.Streaming]breaker.StreamLimit, err er
 // [FastLayer.countForm].
 func (s *Streaming) canonical(window time.Duration) string {
 	var b strings.Builder
+	usual := usualLimits(window)
 	for signal := release.FirstStreaming; signal <= release.LastStreaming; signal++ {
-		if l, usual := s.Of(signal), usualLimit(signal, window); *l != usual {
+		if l := s.Of(signal); *l != *usual.Of(signal) {
 			fmt.Fprintf(&b, " %s=%s,%s,%s,%s,%s,%v,%d,%d", signal, fraction(l.LimitMS), fraction(l.BaselineMS), fraction(l.RatioLimit),
 				fraction(l.ShareLimit), fraction(l.Limit), l.Span, l.MinCount, l.MinBad)
 		}
@@ -152,11 +153,10 @@ func (s *Streaming) canonical(window time.Duration) string {
 	return b.String()
 }
 
-// usualLimit is a signal's limit where nothing is written.
-func usualLimit(s release.Signal, window time.Duration) StreamLimit {
+// usualLimits are the limits where nothing is written.
+func usualLimits(window time.Duration) Streaming {
 	empty := document{}
-	all := empty.streaming("", window)
-	return *all.Of(s)
+	return empty.streaming("", window)
 }
 
 // canonicalSignals writes how signals take part: the five that there were at

@@ -166,7 +166,7 @@ func (d *document) checkJudges(c *Config) {
 func (d *document) checkPart(step, mapping, name string, value release.Ratio) {
 	own := step + ".limits." + mapping
 	if d.has(own) && !d.has(slow+mapping) && value.IsZero() && !d.noted(own, name) {
-		d.errorAt(d.values[own].key, ruleJudgeUnset, aside(specs[slow+mapping+"."+name].doc),
+		d.errorAt(d.values[own].key, ruleJudgeUnset, aside(specOf(slow+mapping+"."+name).doc),
 			"%s needs the key %q, here or in slow_layer's %s", mapping, name, mapping)
 	}
 }

@@ -4,13 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/splice"
 )
@@ -41,12 +41,12 @@ func (d *document) checkQueries(s *Source) {
 	case !d.noted(promPath, "queries"):
 		d.errorAt(d.node(queries), ruleMissingKey, "PromQL by arm and figure; or a preset", "prometheus needs the key %q", "queries")
 	case d.has(queries) && !d.noted(queries, "canary"):
-		d.errorAt(d.node(queries+".canary"), ruleMissingKey, aside(specs[queries].doc), "queries needs the key %q", "canary")
+		d.errorAt(d.node(queries+".canary"), ruleMissingKey, aside(specOf(queries).doc), "queries needs the key %q", "canary")
 	}
 	for _, arm := range armWords {
 		at := queries + "." + arm
 		if d.has(at) && !d.noted(at, "total") && !d.noted(promPath, "preset") {
-			d.errorAt(d.node(at+".total"), ruleMissingKey, aside(specs[queries+".*.total"].doc), "%s needs the key %q", arm, "total")
+			d.errorAt(d.node(at+".total"), ruleMissingKey, aside(specOf(queries+".*.total").doc), "%s needs the key %q", arm, "total")
 		}
 	}
 	stable, canary := s.Matchers[release.Stable], s.Matchers[release.Canary]
@@ -54,7 +54,7 @@ func (d *document) checkQueries(s *Source) {
 		d.errorAt(d.node(promPath+".matchers.canary"), ruleSameArm, `a label must tell the arms apart: version="canary" and version="stable"`,
 			"the matchers of canary and stable are the same: the canary would be compared with itself")
 	}
-	for _, figure := range specs[queries+".*"].order {
+	for _, figure := range specOf(queries + ".*").order {
 		text := s.Queries[release.Canary][figure]
 		if text != "" && strings.TrimSpace(text) != nowhere && strings.Join(strings.Fields(text), " ") == strings.Join(strings.Fields(s.Queries[release.Stable][figure]), " ") {
 			d.errorAt(d.node(queries+".canary."+figure), ruleSameArm, "a label must tell the arms apart, such as version=\"canary\"",
@@ -63,11 +63,11 @@ func (d *document) checkQueries(s *Source) {
 	}
 }
 
-var oneMatcher = regexp.MustCompile(labelMatch)
+var oneMatcher = pattern.New(labelMatch)
 
 // matchersOf writes label matchers so that order and blanks do not matter.
 func matchersOf(text string) string {
-	list := oneMatcher.FindAllString(text, -1)
+	list := oneMatcher.Regexp().FindAllString(text, -1)
 	for i, m := range list {
 		label, value, _ := strings.Cut(m, `"`)
 		list[i] = strings.Join(strings.Fields(label), "") + `"` + strings.TrimSpace(value)
@@ -190,13 +190,13 @@ func unitHint(pct release.Ratio, ring int64, parts *big.Int, key string) string 
 }
 
 var (
-	filledIn   = regexp.MustCompile(`\{([A-Za-z_]+)\}`)
+	filledIn   = pattern.New(`\{([A-Za-z_]+)\}`)
 	bodyFields = []string{"canary", "stable", "release", "attempt", "step", "key"}
 )
 
 // checkBody finds what would be sent as it stands.
 func (d *document) checkBody(body string) {
-	for _, m := range filledIn.FindAllStringSubmatch(body, -1) {
+	for _, m := range filledIn.Regexp().FindAllStringSubmatch(body, -1) {
 		if slices.Contains(bodyFields, m[1]) {
 			continue
 		}

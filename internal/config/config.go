@@ -230,7 +230,7 @@ func (d *document) config() *Config {
 	if scene := d.sceneOf(); scene != "" {
 		d.fillScene(scene)
 	}
-	d.walk(root, "", nil, d.tree)
+	d.walk(root(), "", nil, d.tree)
 	cfg := d.bind()
 	if d.sceneEntries() != nil {
 		d.bindScenes(cfg)

@@ -9,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/shadow"
 )
 
@@ -186,10 +187,10 @@ func (s *section) items(name string) ([]*yaml.Node, bool) {
 }
 
 var (
-	contractName = &textForm{regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`), "letters, digits, points, hyphens and underscores, at most 64", "such as order"}
-	kindName     = &textForm{regexp.MustCompile(`^[a-z][a-z0-9_]{0,31}$`), "small letters, digits and underscores, at most 32", "such as email"}
-	fieldPath    = &textForm{regexp.MustCompile(`^[^.\s\[\]]+(?:\.[^.\s\[\]]+)*$`), "the name of a field, of one further in with points", "such as customer.name; of a list the whole list is compared: name that"}
-	piiPath      = &textForm{regexp.MustCompile(`^[^.\s\[\]]+(?:\[\])*(?:\.[^.\s\[\]]+(?:\[\])*)*$`), "a field", "such as order_id, or items[].note for a field of every item"}
+	contractName = &textForm{pattern.New(`^[A-Za-z0-9_.-]{1,64}$`), "letters, digits, points, hyphens and underscores, at most 64", "such as order"}
+	kindName     = &textForm{pattern.New(`^[a-z][a-z0-9_]{0,31}$`), "small letters, digits and underscores, at most 32", "such as email"}
+	fieldPath    = &textForm{pattern.New(`^[^.\s\[\]]+(?:\.[^.\s\[\]]+)*$`), "the name of a field, of one further in with points", "such as customer.name; of a list the whole list is compared: name that"}
+	piiPath      = &textForm{pattern.New(`^[^.\s\[\]]+(?:\[\])*(?:\.[^.\s\[\]]+(?:\[\])*)*$`), "a field", "such as order_id, or items[].note for a field of every item"}
 )
 
 // contractFields reads the weights, in the order of the file.

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -13,6 +12,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // MaxSource is how many bytes a configuration file may have at most.
@@ -231,7 +231,7 @@ func Documents(src []byte) (docs []*yaml.Node, err error) {
 	}
 }
 
-var yamlLine = regexp.MustCompile(`^(?:yaml: )?(?:line (\d+): )?`)
+var yamlLine = pattern.New(`^(?:yaml: )?(?:line (\d+): )?`)
 
 // syntaxError says where the source stops being YAML. The YAML package names a
 // line at best, and often the one after; so the place is found by trying: the

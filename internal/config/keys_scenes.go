@@ -1,11 +1,12 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 const (
@@ -16,7 +17,7 @@ const (
 // sceneName is what a scene may be called: it becomes part of paths, of places
 // in documents and of labels.
 var sceneName = &textForm{
-	regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`),
+	pattern.New(`^[a-z0-9][a-z0-9_-]{0,62}$`),
 	"a name of at most 63 small letters, digits, _ and -, beginning with a letter or digit", "it is the value of a record's `scene`",
 }
 

@@ -95,7 +95,7 @@ func (d *document) lintUnset(c *Config) {
 			"min_samples_slow is not set: the solve rate is judged from the default of %d on", c.Slow.MinSamplesSlow)
 	}
 	for _, path := range baselineKeys {
-		row := specs[path]
+		row := specOf(path)
 		if v := d.values[path]; v != nil && v.number.Rat().Cmp(row.fallback().number.Rat()) != 0 {
 			continue
 		}

@@ -17,7 +17,7 @@ func (d *document) lintStreaming(c *Config) {
 		}
 		d.lintBlindSignal(c, s)
 	}
-	row := specs[streamingPath(release.TTFTP99, "baseline_ms")]
+	row := specOf(streamingPath(release.TTFTP99, "baseline_ms"))
 	if d.has(streaming+"ttft_p99") && !d.has(row.path) {
 		d.warnAt(d.node(row.path), ruleDefaultBaseline, "measure it: the 99th percentile of the time to first token over a week of stable",
 			"%s is the shipped default %s, not a figure of this service", row.name, row.def)

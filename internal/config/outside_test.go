@@ -274,7 +274,7 @@ func TestQueriesAreTheFiguresOfAWindow(t *testing.T) {
 	} {
 		want = append(want, f.String())
 	}
-	if got := specs[promPath+".queries.*"].order; !slices.Equal(got, want) {
+	if got := specOf(promPath + ".queries.*").order; !slices.Equal(got, want) {
 		t.Errorf("queries %v, figures %v", got, want)
 	}
 }
@@ -286,7 +286,7 @@ func TestPresetWordsArePresets(t *testing.T) {
 	for _, p := range trace.Presets() {
 		want = append(want, p.Name)
 		for field := range p.Queries() {
-			if !slices.Contains(specs[promPath+".queries.*"].order, field) {
+			if !slices.Contains(specOf(promPath+".queries.*").order, field) {
 				t.Errorf("%s asks for %s, which is no figure", p.Name, field)
 			}
 		}
@@ -327,8 +327,8 @@ func secretsOnly(list diag.List) diag.List {
 
 // TestTableIsSound: what walk, schema and reference take for granted.
 func TestTableIsSound(t *testing.T) {
-	for i := range keys {
-		k := &keys[i]
+	for i := range keys() {
+		k := &keys()[i]
 		switch {
 		case k.kind == kindSeconds && k.max == "":
 			t.Errorf("%s has no end", k.path)
@@ -338,7 +338,7 @@ func TestTableIsSound(t *testing.T) {
 			t.Errorf("%s has no forms", k.path)
 		case k.kind == kindNames && !slices.Contains(nameRows, k.path) && !ofScenes(k.path):
 			t.Errorf("%s is not in nameRows", k.path)
-		case k.when != nil && specs[k.path].parent.children[k.when.key] == nil:
+		case k.when != nil && specOf(k.path).parent.children[k.when.key] == nil:
 			t.Errorf("%s: there is no %s beside it", k.path, k.when)
 		case k.doc == "" || !strings.HasSuffix(k.doc, "."):
 			t.Errorf("%s: doc %q", k.path, k.doc)

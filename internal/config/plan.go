@@ -186,7 +186,7 @@ func (c *Config) digest() string {
 	}
 	line("approval", c.ApprovalTimeout)
 	line("cost_baseline", fraction(c.CostBaselineUSD))
-	if s := c.Share; s.Off || s.DesignEffect != specs["canary.share.design_effect"].fallback().number || s.Tolerance != specs["canary.share.tolerance"].fallback().number {
+	if s := c.Share; s.Off || s.DesignEffect != specOf("canary.share.design_effect").fallback().number || s.Tolerance != specOf("canary.share.tolerance").fallback().number {
 		line("share", fmt.Sprintf("%t %s %s", s.Off, fraction(s.DesignEffect), fraction(s.Tolerance)))
 	}
 	if c.Adaptive != nil {
@@ -227,11 +227,11 @@ func (f *FastLayer) countForm() string {
 		path  string
 		value release.Ratio
 	}{{fast + "p99_slow_rate", f.P99SlowRate}, {fast + "p99_slow_ratio_limit", f.P99SlowRatioLimit}} {
-		if row := specs[r.path]; r.value != row.fallback().number {
+		if row := specOf(r.path); r.value != row.fallback().number {
 			out += fmt.Sprintf(" %s=%s", row.name, fraction(r.value))
 		}
 	}
-	if row := specs[fast+"min_slow_count"]; f.MinSlowCount != row.fallback().count {
+	if row := specOf(fast + "min_slow_count"); f.MinSlowCount != row.fallback().count {
 		out += fmt.Sprintf(" %s=%d", row.name, f.MinSlowCount)
 	}
 	return out

@@ -3,12 +3,13 @@ package config
 import (
 	"bytes"
 	"encoding/json"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // VersionRecord is a version's whole configuration as the journal keeps it, so
@@ -49,7 +50,7 @@ func (v *Version) Record() *VersionRecord {
 // out has the digest "".
 func (v *Version) Digest() string { return v.digest() }
 
-var userInfo = regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/?#@]+@`)
+var userInfo = pattern.New(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/?#@]+@`)
 
 // maskText hides the secrets of a text, and whoever an address logs in as.
 func maskText(s string) string {
@@ -199,7 +200,7 @@ func byteAt(line string, col int) int {
 func (d *document) planOnly() []byte {
 	plan := &yaml.Node{Kind: yaml.MappingNode, Tag: "!!map"}
 	for i := 0; i+1 < len(d.tree.Content); i += 2 {
-		if s := root.children[d.tree.Content[i].Value]; s != nil && strings.HasPrefix(s.path, "canary") {
+		if s := root().children[d.tree.Content[i].Value]; s != nil && strings.HasPrefix(s.path, "canary") {
 			plan.Content = append(plan.Content, bare(d.tree.Content[i]), bare(d.tree.Content[i+1]))
 		}
 	}

@@ -17,8 +17,8 @@ const tableBegin, tableEnd = "<!-- keys: kept true by a test -->\n", "<!-- end o
 func keyTable() string {
 	var b strings.Builder
 	b.WriteString("| key | type | default | range | meaning |\n|---|---|---|---|---|\n")
-	for i := range keys {
-		k := &keys[i]
+	for i := range keys() {
+		k := &keys()[i]
 		if ofScenes(k.path) && strings.ContainsAny(strings.TrimPrefix(k.path, scenesPath+".*."), ".[") {
 			continue // as in canary
 		}

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -35,10 +35,10 @@ type mistake struct{ rule, message, hint string }
 
 // plainDecimal is the form in which numbers are written: no octal, hexadecimal,
 // underscores, signs or sexagesimals, which YAML 1.1 and 1.2 read differently.
-var plainDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?$`)
+var plainDecimal = pattern.New(`^(?:0|[1-9][0-9]{0,17})(?:\.[0-9]{1,24})?(?:[eE][+-]?[0-9]{1,2})?$`)
 
 // longDecimal is a plain decimal that may have more digits than can be held.
-var longDecimal = regexp.MustCompile(`^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
+var longDecimal = pattern.New(`^(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?$`)
 
 func tooManyDigits(written string) *mistake {
 	return &mistake{ruleOutOfRange, fmt.Sprintf("%s has too many digits to be held exactly", Short(written)), "18 significant digits are plenty"}
@@ -254,7 +254,7 @@ func decimal(rat *big.Rat) string {
 	return strconv.FormatFloat(f, 'g', -1, 64)
 }
 
-var withUnit = regexp.MustCompile(`^([0-9]{1,6})\s*([a-z]+)$`)
+var withUnit = pattern.New(`^([0-9]{1,6})\s*([a-z]+)$`)
 
 // number turns 90s, 5m, 2h and 1d into a number of the unit for a hint, or "".
 func (u *timeUnit) number(s string) string {
@@ -334,7 +334,7 @@ func (u *timeUnit) spanOf(rat *big.Rat, written string) (typed, *mistake) {
 	return typed{span: time.Duration(ns.Num().Int64())}, nil
 }
 
-var clock = regexp.MustCompile(`^([01][0-9]|2[0-4]):([0-5][0-9])$`)
+var clock = pattern.New(`^([01][0-9]|2[0-4]):([0-5][0-9])$`)
 
 func clockOf(n *yaml.Node) (typed, *mistake) {
 	bad := &mistake{ruleWrongUnit, fmt.Sprintf("want a time of day, not %s", said(n)), `write it as "HH:MM", from "00:00" to "24:00"`}

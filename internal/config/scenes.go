@@ -193,7 +193,7 @@ func (d *document) ofScene(e entry) *document {
 }
 
 // rootKey is the row of a key at the top level, nil when there is none.
-func rootKey(name string) *spec { return root.children[name] }
+func rootKey(name string) *spec { return root().children[name] }
 
 // without leaves entries out of a mapping's content.
 func without(content []*yaml.Node, drop func(name string) bool) []*yaml.Node {

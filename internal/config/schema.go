@@ -17,7 +17,7 @@ func Schema() []byte {
 		{"title", "canary.yaml"},
 		{"description", "How far a new version of a service may go, on what evidence, and what takes it back."},
 	}
-	doc = append(doc, root.schema()...)
+	doc = append(doc, root().schema()...)
 	doc = append(doc, member{"not", eitherPlace()}, member{"allOf", []any{stepsSchema()}})
 	raw, err := json.Marshal(doc)
 	if err != nil {
@@ -35,8 +35,8 @@ func Schema() []byte {
 // beside it.
 func eitherPlace() object {
 	var both []any
-	for i := range keys {
-		if k := &keys[i]; k.anywhere {
+	for i := range keys() {
+		if k := &keys()[i]; k.anywhere {
 			_, name := splitPath(k.path)
 			both = append(both, object{
 				{"required", []string{"canary", name}},

@@ -345,7 +345,7 @@ func holders(v any) []any {
 // specNames returns the names of all keys.
 func specNames() []string {
 	var names []string
-	for _, k := range keys {
+	for _, k := range keys() {
 		if _, name := splitPath(k.path); name != "[]" && name != "*" {
 			names = append(names, name)
 		}
@@ -359,9 +359,9 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 	if err := json.Unmarshal(Schema(), &doc); err != nil {
 		t.Fatal(err)
 	}
-	for i := range keys {
+	for i := range keys() {
 		at := doc.(map[string]any)
-		for _, part := range strings.Split(strings.NewReplacer("[]", ".[]").Replace(keys[i].path), ".") {
+		for _, part := range strings.Split(strings.NewReplacer("[]", ".[]").Replace(keys()[i].path), ".") {
 			switch part {
 			case "[]":
 				at = at["items"].(map[string]any)
@@ -370,13 +370,13 @@ func TestSchemaKnowsEveryKey(t *testing.T) {
 			default:
 				next, ok := at["properties"].(map[string]any)[part].(map[string]any)
 				if !ok {
-					t.Fatalf("the schema lacks %s", keys[i].path)
+					t.Fatalf("the schema lacks %s", keys()[i].path)
 				}
 				at = next
 			}
 		}
 		if at["description"] == "" {
-			t.Errorf("%s has no description", keys[i].path)
+			t.Errorf("%s has no description", keys()[i].path)
 		}
 	}
 }

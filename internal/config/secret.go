@@ -1,7 +1,6 @@
 package config
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +9,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // masked stands for a secret in messages.
@@ -21,12 +21,12 @@ const leastSecret = 4
 
 // secretForm finds secrets by what they look like.
 type secretForm struct {
-	words []string       // in lower case; a line without any of them has no such secret
-	re    *regexp.Regexp // the first group is the secret
+	words []string         // in lower case; a line without any of them has no such secret
+	re    *pattern.Pattern // the first group is the secret
 }
 
-func form(pattern string, words ...string) secretForm {
-	return secretForm{words, regexp.MustCompile(pattern)}
+func form(re string, words ...string) secretForm {
+	return secretForm{words, pattern.New(re)}
 }
 
 // secretForms are the forms that the usual issuers give their keys, and the
@@ -56,13 +56,13 @@ const secretNames = `(?:[a-z0-9_-]*(?:api[_-]?key|private[_-]?key|access[_-]?key
 
 var (
 	secretWords = []string{"key", "passw", "passphrase", "secret", "token", "credentials", "authorization", "cookie"}
-	secretName  = regexp.MustCompile(`(?i)^` + secretNames + `$`)
+	secretName  = pattern.New(`(?i)^` + secretNames + `$`)
 	// secretKey finds a key that is named for a secret, or for the variable that
 	// holds one (group 2), in block and flow style and in JSON; its value begins
 	// where the match ends.
-	secretKey = regexp.MustCompile(`(?i)(?:^|[\s{,\["'?])(?:"(?:` + secretNames + `(_env)?)"\s*|'(?:` + secretNames + `(_env)?)'\s*|(?:` + secretNames + `(_env)?)\s*):(?:\s+|["']|$)`)
+	secretKey = pattern.New(`(?i)(?:^|[\s{,\["'?])(?:"(?:` + secretNames + `(_env)?)"\s*|'(?:` + secretNames + `(_env)?)'\s*|(?:` + secretNames + `(_env)?)\s*):(?:\s+|["']|$)`)
 	// blockHeader is what a block of text begins with.
-	blockHeader = regexp.MustCompile(`^[|>][0-9+-]*(?:\s+#.*)?$`)
+	blockHeader = pattern.New(`^[|>][0-9+-]*(?:\s+#.*)?$`)
 )
 
 // secretSpan is a secret's place in a line, in bytes.
@@ -80,14 +80,14 @@ func secretSpans(line string) []secretSpan {
 		if !slices.ContainsFunc(f.words, has) {
 			continue
 		}
-		for _, m := range f.re.FindAllStringSubmatchIndex(line, -1) {
+		for _, m := range f.re.Regexp().FindAllStringSubmatchIndex(line, -1) {
 			out = append(out, secretSpan{m[2], m[3]})
 		}
 	}
 	if !slices.ContainsFunc(secretWords, has) {
 		return out
 	}
-	for _, m := range secretKey.FindAllStringSubmatchIndex(line, -1) {
+	for _, m := range secretKey.Regexp().FindAllStringSubmatchIndex(line, -1) {
 		s := valueSpan(line, m[1])
 		text := line[s.from:s.to]
 		named := m[2] >= 0 || m[4] >= 0 || m[6] >= 0
@@ -146,7 +146,7 @@ func placeholder(s string) bool {
 
 // variable is a value that is taken from elsewhere, alone or behind the scheme
 // of an Authorization header.
-var variable = regexp.MustCompile(`^(?:[A-Za-z][A-Za-z0-9_-]*\s+)?\$[{(]`)
+var variable = pattern.New(`^(?:[A-Za-z][A-Za-z0-9_-]*\s+)?\$[{(]`)
 
 // secrets are the secrets of a file.
 type secrets struct {
@@ -197,7 +197,7 @@ var misspelt = []string{"api_key", "apikey", "password", "secret", "token", "cre
 
 // notSecret ends the names of keys that stand under a secret's name and say
 // where it is found.
-var notSecret = regexp.MustCompile(`(?i)(?:^|_)(?:env|file|path|name|ref)$`)
+var notSecret = pattern.New(`(?i)(?:^|_)(?:env|file|path|name|ref)$`)
 
 // underNames finds the secrets whose line alone does not show them: below
 // their key, in collections, under a mistyped name.
@@ -269,7 +269,7 @@ func (s *secrets) locate(part string, line, col int, lines []string, into map[in
 // line, and the lines below that are indented further.
 func (s *secrets) aroundNames(lines []string) {
 	for i, line := range lines {
-		m := secretKey.FindAllStringIndex(line, -1)
+		m := secretKey.Regexp().FindAllStringIndex(line, -1)
 		if m == nil {
 			continue
 		}

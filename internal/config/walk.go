@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"sync"
 
 	"gopkg.in/yaml.v3"
 
@@ -397,7 +398,23 @@ func (d *document) unknownKey(s *spec, path string, k *yaml.Node) {
 }
 
 // known reports whether the table has a key of a name.
-func known(name string) bool { return len(homesOf(name, "")) > 0 }
+func known(name string) bool { return knownNames()[name] }
+
+var knownNames = sync.OnceValue(func() map[string]bool {
+	names := map[string]bool{}
+	for _, k := range keys() {
+		if parent, last := splitPath(k.path); isHome(parent, "") {
+			names[last] = true
+		}
+	}
+	return names
+})
+
+// isHome reports whether a mapping of the table is named as the place of a key,
+// to whoever wrote it at a path.
+func isHome(parent, path string) bool {
+	return parent != "" && !strings.Contains(parent, "limits") && (!strings.HasPrefix(parent, scenesPath) || strings.HasPrefix(path, scenesPath))
+}
 
 // maxHomes is how many places a hint names at most.
 const maxHomes = 2
@@ -407,9 +424,9 @@ const maxHomes = 2
 func homesOf(name, path string) []string {
 	var all, near []string
 	top, _, _ := strings.Cut(index.ReplaceAllString(path, ""), ".")
-	for i := range keys {
-		parent, last := splitPath(keys[i].path)
-		if last != name || parent == "" || strings.Contains(parent, "limits") || strings.HasPrefix(parent, scenesPath) && !strings.HasPrefix(path, scenesPath) {
+	for i := range keys() {
+		parent, last := splitPath(keys()[i].path)
+		if last != name || !isHome(parent, path) {
 			continue
 		}
 		home := strings.NewReplacer("[]", "", ".*", "").Replace(parent)

@@ -13,13 +13,14 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/rogpeppe/go-internal/lockedfile"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 const (
@@ -35,7 +36,7 @@ const (
 )
 
 // serviceName is what a service may be called; it is a file's name too.
-var serviceName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,62}$`)
+var serviceName = pattern.New(`^[a-z0-9][a-z0-9._-]{0,62}$`)
 
 // InUseError says that another server has the directory.
 type InUseError struct{ Dir string }

@@ -208,7 +208,7 @@ func TestASettledCommandRetriesItsHooks(t *testing.T) {
 
 // TestAKillBetweenAHookAndItsLineRunsItAgain, under the same key.
 func TestAKillBetweenAHookAndItsLineRunsItAgain(t *testing.T) {
-	killed := t.TempDir()
+	killed := memory(t)
 	purge := &fakeHook{name: "purge", tries: 3}
 	w := tripped(t, purge)
 	purge.run = func(context.Context, int) error {

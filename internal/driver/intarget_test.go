@@ -28,7 +28,7 @@ type machine struct {
 	dir string
 }
 
-func (w *world) machine() *machine { return &machine{w, w.t.TempDir()} }
+func (w *world) machine() *machine { return &machine{w, memory(w.t)} }
 
 // keeping is a world whose target keeps the state.
 func keeping(t *testing.T) *world {
@@ -365,7 +365,7 @@ func TestAKillBetweenTheWriteAndItsLineIsGoneOnWith(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := keeping(t)
 			a := w.machine()
-			killed := t.TempDir()
+			killed := memory(t)
 			w.target.on = func(c target.Change) error {
 				w.target.set(c)
 				if err := os.CopyFS(killed, os.DirFS(a.dir)); err != nil {
@@ -431,7 +431,7 @@ func remote(t *testing.T) (clone func() driver.Target) {
 			t.Fatalf("git %v: %v\n%s", args, err, out)
 		}
 	}
-	bare, seed := t.TempDir(), t.TempDir()
+	bare, seed := memory(t), memory(t)
 	git(bare, "init", "--quiet", "--bare", "-b", "main")
 	git(seed, "init", "--quiet", "-b", "main")
 	if err := os.WriteFile(filepath.Join(seed, "weights.json"), []byte(`{"versions": {"stable": {"weight": 1}, "canary": {"weight": 0}}}`+"\n"), 0o600); err != nil {
@@ -441,7 +441,7 @@ func remote(t *testing.T) (clone func() driver.Target) {
 	git(seed, "commit", "--quiet", "-m", "weights")
 	git(seed, "push", "--quiet", bare, "main")
 	return func() driver.Target {
-		dir := t.TempDir()
+		dir := memory(t)
 		git(dir, "clone", "--quiet", bare, "r")
 		g, err := target.New(&config.Target{Kind: "git", Git: &config.GitTarget{Repo: filepath.Join(dir, "r"), Files: []config.GitFile{{Path: "weights.json"}}}},
 			target.Options{Service: "order-service", Ring: 100, Getenv: func(string) string { return "" }, KeepState: true})
@@ -455,7 +455,7 @@ func remote(t *testing.T) (clone func() driver.Target) {
 // api is canaryctl serve.
 func api(t *testing.T) (client func() driver.Target) {
 	t.Helper()
-	s, err := configapi.New(configapi.Options{Dir: t.TempDir(), Token: "t-o-k-e-n"})
+	s, err := configapi.New(configapi.Options{Dir: memory(t), Token: "t-o-k-e-n"})
 	if err != nil {
 		t.Fatal(err)
 	}

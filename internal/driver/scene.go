@@ -2,10 +2,10 @@ package driver
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/canaryctl/canaryctl/internal/journal"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/state"
 )
 
@@ -36,7 +36,7 @@ func (r *Release) name() string {
 }
 
 // aCommand is a command that is given to one release.
-var aCommand = regexp.MustCompile(`canaryctl (?:promote|approve|resume|rollback)`)
+var aCommand = pattern.New(`canaryctl (?:promote|approve|resume|rollback)`)
 
 // Command is a text with the commands in it given to this release: `canaryctl
 // rollback` is `canaryctl rollback --scene answers` where it is of a scene.

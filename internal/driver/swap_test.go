@@ -159,7 +159,7 @@ func TestASwapThatIsBrokenOffIsGoneOnWith(t *testing.T) {
 		} {
 			t.Run(name+" by "+resumed, func(t *testing.T) {
 				w, v := swapWorld(t)
-				killed := t.TempDir()
+				killed := memory(t)
 				v.onSwap = func(was target.Versions) error {
 					if err := os.CopyFS(killed, os.DirFS(w.dir)); err != nil {
 						t.Fatal(err)
@@ -397,7 +397,7 @@ func TestARollbackDuringASwapThatWasNotMadeKeepsTheOldVersion(t *testing.T) {
 func TestTheConfigurationItselfIsSwapped(t *testing.T) {
 	w := newWorld(t)
 	w.quick()
-	path := filepath.Join(t.TempDir(), "canary.yaml")
+	path := filepath.Join(memory(t), "canary.yaml")
 	w.text = strings.NewReplacer(
 		"{ file: { path: weights.json } }", "{ file: { path: "+path+" } }\non_complete: swap # at the end",
 		`prompt_version: "41" }`, `prompt_version: "41", weight: 1 } # now`, `prompt_version: "42" }`, `prompt_version: "42", weight: 0 }`,

@@ -18,11 +18,11 @@ import (
 // here.
 var longHold = strings.Replace(ladder3, "{ pct: 0.01, min_hold_min: 10 }", "{ pct: 0.01, min_hold_min: 100000 }", 1)
 
-// memory is a folder in memory, where there is one: a history is written with a
-// sync for each of its lines.
+// memory is a folder in memory, where there is one: every line of a journal is
+// synced, and a disk that others use takes most of the tests' time for that.
 func memory(tb testing.TB) string {
 	tb.Helper()
-	dir, err := os.MkdirTemp("/dev/shm", "canaryctl-history")
+	dir, err := os.MkdirTemp("/dev/shm", "canaryctl-driver")
 	if err != nil {
 		return tb.TempDir()
 	}

@@ -56,7 +56,7 @@ type world struct {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	w := &world{t: t, text: ladder3, dir: t.TempDir(), now: t0}
+	w := &world{t: t, text: ladder3, dir: memory(t), now: t0}
 	w.target = &fakeTarget{w: w, weight: weight(0)}
 	w.source = &fakeSource{w: w, perMin: 600, solved: 0.9}
 	return w

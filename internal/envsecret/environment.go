@@ -14,10 +14,11 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // Environment resolves the variables that a configuration names, and remembers
@@ -57,15 +58,15 @@ func (e *Environment) Value(key, name string) (string, error) {
 
 var (
 	// reference is ${NAME} in an address or a header, or what was meant as one.
-	reference = regexp.MustCompile(`\$\{([^}]*)\}?`)
-	name      = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+	reference = pattern.New(`\$\{([^}]*)\}?`)
+	name      = pattern.New(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
 // Expand replaces each ${NAME} in a text. What begins like one and names no
 // variable is an error.
 func (e *Environment) Expand(key, text string) (string, error) {
 	var failed error
-	out := reference.ReplaceAllStringFunc(text, func(ref string) string {
+	out := reference.Regexp().ReplaceAllStringFunc(text, func(ref string) string {
 		n := strings.TrimSuffix(strings.TrimPrefix(ref, "${"), "}")
 		v, err := "", fmt.Errorf("%s: a ${ that names no environment variable: write ${NAME}", key)
 		if name.MatchString(n) && strings.HasSuffix(ref, "}") {
@@ -81,7 +82,7 @@ func (e *Environment) Expand(key, text string) (string, error) {
 
 // secretName is what parameters of an address, and variables of the environment,
 // are called whose values are secrets.
-var secretName = regexp.MustCompile(`(?i)key|token|secret|sig|pass|pwd|auth|cred|cookie|webhook`)
+var secretName = pattern.New(`(?i)key|token|secret|sig|pass|pwd|auth|cred|cookie|webhook`)
 
 // Address resolves an address of HTTP from the configuration, with each ${NAME}
 // in it, or from a variable, and checks it. Of one from a variable everything
@@ -156,7 +157,7 @@ func (e *Environment) Conceal(u *url.URL) {
 var publicHeaders = []string{"Accept", "Content-Type", "User-Agent", "Prefer"}
 
 // headerName is a token of RFC 9110, 5.6.2.
-var headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
+var headerName = pattern.New("^[A-Za-z0-9!#$%&'*+.^_`|~-]+$")
 
 // IsToken reports whether a text can be the name of a header, or a method.
 func IsToken(text string) bool { return headerName.MatchString(text) }

@@ -7,11 +7,11 @@ import (
 	"errors"
 	"html"
 	"net/url"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // masked stands for a secret.
@@ -101,7 +101,7 @@ func (s Secrets) Clean(err error) error {
 var ours = []string{"CANARYCTL_KEY", "CANARYCTL_TOKEN"}
 
 // stars are what config.Mask leaves of a long secret.
-var stars = regexp.MustCompile(`\*{4,}`)
+var stars = pattern.New(`\*{4,}`)
 
 // HidePrinted takes out of a program's output what the environment that it ran
 // in (as of [os.Environ]) holds in variables named like a secret, and what looks

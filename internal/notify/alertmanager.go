@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 const (
@@ -56,7 +57,7 @@ type alertmanager struct {
 	events eventSet
 }
 
-var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+var labelName = pattern.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 func newAlertmanager(labels map[string]string, events eventSet) (*alertmanager, error) {
 	for _, name := range slices.Sorted(maps.Keys(labels)) {

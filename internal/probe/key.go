@@ -2,10 +2,11 @@ package probe
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // maxKey is the length that no key has.
@@ -83,11 +84,11 @@ var placeholderWords = []string{
 
 var (
 	// vendorPrefix is what issuers put before their keys.
-	vendorPrefix = regexp.MustCompile(`^(?:sk|pk|rk|gsk|xai|hf|key)[-_](?:(?:proj|ant|or|live|test|svcacct|v1|api03)[-_])*`)
+	vendorPrefix = pattern.New(`^(?:sk|pk|rk|gsk|xai|hf|key)[-_](?:(?:proj|ant|or|live|test|svcacct|v1|api03)[-_])*`)
 	// notYet finds wrappings that ask to be replaced, and variables that were not expanded.
-	notYet = regexp.MustCompile(`^<.*>$|^\[.*\]$|^\$|^\{\{|^%[a-z0-9_]+%$|your.*(?:key|token|secret|api)|(?:key|token|secret).*here|replace.?(?:me|with|this)|insert.?(?:your|key|api)|paste.?(?:your|key|api)|change.?me|place.?holder|x{4,}`)
+	notYet = pattern.New(`^<.*>$|^\[.*\]$|^\$|^\{\{|^%[a-z0-9_]+%$|your.*(?:key|token|secret|api)|(?:key|token|secret).*here|replace.?(?:me|with|this)|insert.?(?:your|key|api)|paste.?(?:your|key|api)|change.?me|place.?holder|x{4,}`)
 	// filler is one sign again and again, or digits in their order.
-	filler = regexp.MustCompile(`^(?:x+|\*+|\.+|…+|#+|0+|_+|-+|(?:1234567890?)+|123+4?5?6?)$`)
+	filler = pattern.New(`^(?:x+|\*+|\.+|…+|#+|0+|_+|-+|(?:1234567890?)+|123+4?5?6?)$`)
 )
 
 // placeholder reports whether a text is plainly no key, but what stands in its

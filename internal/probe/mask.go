@@ -6,10 +6,11 @@ import (
 	"encoding/hex"
 	"html"
 	"net/url"
-	"regexp"
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 const (
@@ -63,11 +64,11 @@ func (m *mask) also(secret string) {
 var (
 	// word is a run of what keys are made of, with the stars and dots that
 	// servers put into a key they quote.
-	word = regexp.MustCompile(`[A-Za-z0-9_+/=~%*.…:-]{4,}`)
+	word = pattern.New(`[A-Za-z0-9_+/=~%*.…:-]{4,}`)
 	// elided is what stands for the middle of a key, or for its beginning.
-	elided = regexp.MustCompile(`\*{2,}|\.{3,}|…+|x{4,}`)
+	elided = pattern.New(`\*{2,}|\.{3,}|…+|x{4,}`)
 	// foreign finds keys that are not ours, such as those of a gateway.
-	foreign = regexp.MustCompile(`\b(?:sk|pk|rk|gsk|xai|hf|ghp|glpat)[-_][A-Za-z0-9_*.-]{6,}|\bAIza[A-Za-z0-9_-]{16,}|\beyJ[A-Za-z0-9_.-]{16,}|(?i:\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}`)
+	foreign = pattern.New(`\b(?:sk|pk|rk|gsk|xai|hf|ghp|glpat)[-_][A-Za-z0-9_*.-]{6,}|\bAIza[A-Za-z0-9_-]{16,}|\beyJ[A-Za-z0-9_.-]{16,}|(?i:\bbearer\s+)[A-Za-z0-9._~+/=-]{16,}`)
 )
 
 // text returns a text from outside in one line without control characters,
@@ -78,7 +79,7 @@ func (m *mask) text(s string, runes int) string {
 	}
 	s = oneLine(s[:min(len(s), maxRead)]) // before masking: what is taken out may stand inside a key
 	s = strings.NewReplacer(m.pairs...).Replace(s)
-	s = word.ReplaceAllStringFunc(s, func(w string) string {
+	s = word.Regexp().ReplaceAllStringFunc(s, func(w string) string {
 		if m.partOf(strings.ToLower(w)) {
 			return masked
 		}
@@ -101,7 +102,7 @@ func (m *mask) partOf(w string) bool {
 				return true
 			}
 		}
-		gap := elided.FindStringIndex(w)
+		gap := elided.Regexp().FindStringIndex(w)
 		if gap == nil {
 			continue
 		}

@@ -4,12 +4,12 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"strconv"
 	"strings"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/calibrate"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/stats"
 )
@@ -70,7 +70,7 @@ func (t *calibrationText) line(label, format string, args ...any) {
 }
 
 // unitSpace is the blank between a figure and its unit, where no row ends.
-var unitSpace = regexp.MustCompile(`(\d) (%|pp\b|min\b|ms\b|USD\b|sigma\b|hours?\b)`)
+var unitSpace = pattern.New(`(\d) (%|pp\b|min\b|ms\b|USD\b|sigma\b|hours?\b)`)
 
 // hang prints a line in rows, those below the first indented.
 func (t *calibrationText) hang(line string, indent int) {

@@ -10,6 +10,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/canaryctl/canaryctl/internal/calibrate"
 )
@@ -20,7 +21,9 @@ var calibrationSource string
 //go:embed calibration.css
 var calibrationStyle string
 
-var calibrationTemplate = template.Must(template.New("calibration").Funcs(template.FuncMap{"tied": tied}).Parse(calibrationSource))
+var calibrationTemplate = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("calibration").Funcs(template.FuncMap{"tied": tied}).Parse(calibrationSource))
+})
 
 // CalibrationHTML writes what a baseline says as one page of HTML: no script,
 // nothing from a network, the charts drawn into it. The same report gives the
@@ -33,7 +36,7 @@ func CalibrationHTML(w io.Writer, r *calibrate.Report) error {
 		Verdict: verdictOf(r), Key: keyFigures(r), Sections: sectionsOf(r), Measured: measured(r),
 	}
 	var b bytes.Buffer
-	if err := calibrationTemplate.Execute(&b, &page); err != nil {
+	if err := calibrationTemplate().Execute(&b, &page); err != nil {
 		return err
 	}
 	_, err := b.WriteTo(w)

@@ -3,7 +3,6 @@ package scenario
 import (
 	"bytes"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/config"
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -219,7 +219,7 @@ func (s *section) one(hint string, keys ...string) string {
 	return ""
 }
 
-var decimal = regexp.MustCompile(`^(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
+var decimal = pattern.New(`^(0|[1-9][0-9]*)?(\.[0-9]+)?([eE][-+]?[0-9]{1,3})?$`)
 
 // ratio reads a decimal number between bounds.
 func (s *section) ratio(key string, low, high float64) (release.Ratio, bool) {

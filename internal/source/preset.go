@@ -4,6 +4,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/canaryctl/canaryctl/internal/trace"
 )
@@ -21,13 +22,13 @@ type preset map[string]string
 
 // presets are those of package trace, which reads the same metrics from
 // snapshots. docs/reference/source.md explains each.
-var presets = func() map[string]preset {
+var presets = sync.OnceValue(func() map[string]preset {
 	out := make(map[string]preset)
 	for _, p := range trace.Presets() {
 		out[p.Name] = p.Queries()
 	}
 	return out
-}()
+})
 
 // presetNames lists the presets, for messages.
 func presetNames() string {

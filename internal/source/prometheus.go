@@ -116,7 +116,7 @@ const noQuery = "-"
 
 // setQueries puts the user's queries over the preset's.
 func (p *prometheus) setQueries(c *config.Source, o Options) error {
-	set, known := presets[c.Preset]
+	set, known := presets()[c.Preset]
 	if c.Preset != "" && !known {
 		return fmt.Errorf("there is no preset %q; there are %s", c.Preset, presetNames())
 	}

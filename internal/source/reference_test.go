@@ -25,14 +25,14 @@ func reference(t *testing.T) string {
 
 func TestReferenceHasEveryPresetsQueries(t *testing.T) {
 	_, text, _ := strings.Cut(reference(t), "### Presets")
-	for _, name := range slices.Sorted(maps.Keys(presets)) {
+	for _, name := range slices.Sorted(maps.Keys(presets())) {
 		_, section, ok := strings.Cut(text, "**"+name+"**")
 		section, _, _ = strings.Cut(section, "\n\n**")
 		got := map[string]string{}
 		for _, m := range regexp.MustCompile("(?m)^\\| `(\\w+)` \\| `(.*)` \\|$").FindAllStringSubmatch(section, -1) {
 			got[m[1]] = strings.ReplaceAll(m[2], `\|`, "|") // in a table
 		}
-		if diff := cmp.Diff(map[string]string(presets[name]), got); diff != "" || !ok {
+		if diff := cmp.Diff(map[string]string(presets()[name]), got); diff != "" || !ok {
 			t.Errorf("%s: %s", name, diff)
 		}
 	}

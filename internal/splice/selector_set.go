@@ -2,11 +2,12 @@ package splice
 
 import (
 	"bytes"
-	"regexp"
 	"slices"
 	"strings"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // Edit is a new text for the scalar at a selector.
@@ -86,9 +87,9 @@ func (f *file) cut(n *yaml.Node, e Edit) (edit, error) {
 
 var (
 	// decimal is a number that YAML and JSON read alike.
-	decimal = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
+	decimal = pattern.New(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?$`)
 	// plainText is safe without quotes wherever a scalar may stand.
-	plainText = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
+	plainText = pattern.New(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 )
 
 // spell writes a value as the scalar was written, or says why it cannot.

@@ -8,13 +8,13 @@ import (
 	"fmt"
 	"path"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/release"
 	"github.com/canaryctl/canaryctl/internal/splice"
 )
@@ -128,7 +128,7 @@ func gitPath(key, configured string) (string, error) {
 	return clean, nil
 }
 
-var unusualInFiles = regexp.MustCompile(`[^A-Za-z0-9._-]`)
+var unusualInFiles = pattern.New(`[^A-Za-z0-9._-]`)
 
 // fileName makes a service's name fit for a file.
 func fileName(service string) string {

@@ -8,11 +8,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/program"
 )
 
@@ -72,7 +72,7 @@ func (e *gitError) Error() string {
 // Unwrap returns how the program ended.
 func (e *gitError) Unwrap() error { return e.err }
 
-var credentials = regexp.MustCompile(`(?i)([a-z][a-z0-9+.-]*://)[^/@\s'"]+@`)
+var credentials = pattern.New(`(?i)([a-z][a-z0-9+.-]*://)[^/@\s'"]+@`)
 
 func withoutCredentials(text string) string { return credentials.ReplaceAllString(text, "$1") }
 

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"math"
 	"math/big"
-	"regexp"
 
 	"github.com/canaryctl/canaryctl/internal/config"
+	"github.com/canaryctl/canaryctl/internal/pattern"
 	"github.com/canaryctl/canaryctl/internal/release"
 )
 
@@ -23,7 +23,7 @@ func scaleOf(u config.Unit) scale { return scale{whole: u.Whole, places: u.Place
 // decimal is a number as JSON, YAML and people write it: no sign, no NaN, no
 // fraction, no leading 0 (YAML reads 010 as 8), no exponent that takes minutes
 // to work out.
-var decimal = regexp.MustCompile(`^((0|[1-9][0-9]{0,39})(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?$`)
+var decimal = pattern.New(`^((0|[1-9][0-9]{0,39})(\.[0-9]{0,40})?|\.[0-9]{1,40})([eE][+-]?[0-9]{1,2})?$`)
 
 var (
 	errNotWeight = errors.New("is not a weight: a decimal number of at least 0 is wanted")

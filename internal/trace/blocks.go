@@ -10,7 +10,7 @@ import (
 
 // blockSize is how much of a file is read at once: it stays in the second cache
 // of a core until it is parsed. Tests lower it.
-var blockSize = 256 << 10
+var blockSize = 512 << 10
 
 const (
 	// blockTail is read beyond a block, where its last line mostly ends.

@@ -2,10 +2,11 @@ package trace
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // snapshotName is what a file's name says of the snapshot in it.
@@ -19,9 +20,9 @@ type snapshotName struct {
 // system does not like, and seconds, milliseconds or more since the epoch, with
 // the fraction that `date +%s.%N` writes.
 var (
-	calendarInName = regexp.MustCompile(`(\d{4})-?(\d{2})-?(\d{2})[Tt_ -](\d{2})[:.-]?(\d{2})[:.-]?(\d{2})([.,]\d+)?(Z|z|[+-]\d{2}:?\d{2})?`)
-	epochInName    = regexp.MustCompile(`\d{10,19}(\.\d{1,9})?`)
-	numberAtEnd    = regexp.MustCompile(`[-_.]?\d+$`)
+	calendarInName = pattern.New(`(\d{4})-?(\d{2})-?(\d{2})[Tt_ -](\d{2})[:.-]?(\d{2})[:.-]?(\d{2})([.,]\d+)?(Z|z|[+-]\d{2}:?\d{2})?`)
+	epochInName    = pattern.New(`\d{10,19}(\.\d{1,9})?`)
+	numberAtEnd    = pattern.New(`[-_.]?\d+$`)
 )
 
 // snapshotExtensions are endings of names that say nothing of the target.
@@ -51,14 +52,14 @@ func nameOf(path string) snapshotName {
 // timeIn finds the one time in a name.
 func timeIn(name string) (at int64, from, to int, zone bool) {
 	at = noTime
-	found := calendarInName.FindAllStringSubmatchIndex(name, -1)
+	found := calendarInName.Regexp().FindAllStringSubmatchIndex(name, -1)
 	if len(found) == 1 {
 		return calendarIn(name, found[0])
 	}
 	if len(found) > 1 {
 		return noTime, 0, 0, false
 	}
-	for _, m := range epochInName.FindAllStringIndex(name, -1) {
+	for _, m := range epochInName.Regexp().FindAllStringIndex(name, -1) {
 		n, _ := parseNumber([]byte(name[m[0]:m[1]]))
 		unit, ok := guessEpoch(n)
 		whole, _, _ := strings.Cut(name[m[0]:m[1]], ".")

@@ -6,14 +6,15 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	dto "github.com/prometheus/client_model/go"
+
+	"github.com/canaryctl/canaryctl/internal/pattern"
 )
 
 // maxSnapshot bounds a snapshot of /metrics; large servers show a few MiB.
@@ -192,7 +193,7 @@ func appendMetric(to []metricLine, name string, m *dto.Metric) []metricLine {
 	return to
 }
 
-var sampleLine = regexp.MustCompile(`^[a-zA-Z_:][a-zA-Z0-9_:]*(\{([^"}]*"([^"\\]|\\.)*")*,?\s*\})?[ \t]+([-+]?[0-9.][0-9.eE+-]*|NaN|[-+]?Inf)([ \t]+[0-9.]+)?([ \t]+#.*)?\r?$`)
+var sampleLine = pattern.New(`^[a-zA-Z_:][a-zA-Z0-9_:]*(\{([^"}]*"([^"\\]|\\.)*")*,?\s*\})?[ \t]+([-+]?[0-9.][0-9.eE+-]*|NaN|[-+]?Inf)([ \t]+[0-9.]+)?([ \t]+#.*)?\r?$`)
 
 // looksLikeExposition reports whether head, the start of a file, is a snapshot
 // of /metrics: a line that says what a metric is, or one sample.
@@ -204,7 +205,7 @@ func looksLikeExposition(head []byte) bool {
 		case bytes.HasPrefix(line, []byte("# HELP ")), bytes.HasPrefix(line, []byte("# TYPE ")), bytes.HasPrefix(line, []byte("# UNIT ")), string(line) == "# EOF":
 			return true
 		case line[0] != '#':
-			return sampleLine.Match(line)
+			return sampleLine.Regexp().Match(line)
 		}
 	}
 	return false
