@@ -15,7 +15,7 @@ import (
 // account is asked (GODEBUG=inittrace=1; Go package runtime), not a clock.
 func TestPackagesDoNothingBeforeTheyAreUsed(t *testing.T) {
 	type cost struct{ bytes, allocs int }
-	most := cost{8 << 10, 100}
+	most := cost{12 << 10, 256}
 	cmd := exec.Command(canaryctl(t), "version")
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
 	var said strings.Builder

@@ -96,23 +96,16 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 
 // csvScan is where a parser stands in a row.
 type csvScan struct {
-	wanted []csvCell // that are still to come
-	want   int       // the column of the first of them, -1 where there is none
+	wanted int // which of the recipe's cells comes next
+	want   int // its column, -1 where there is none
 	column int
 	from   int // where the cell starts
-}
-
-func (at *csvScan) next() {
-	if at.want = -1; len(at.wanted) > 0 {
-		at.want = at.wanted[0].index
-	}
 }
 
 // cells reads the cells of the row at b[i] into p.q, eight bytes at a time. It
 // returns the index of the newline that ends the row, and how many lines it has.
 func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
-	at := csvScan{wanted: p.rc.cells, from: i}
-	at.next()
+	at := csvScan{want: p.rc.cells[0].index, from: i}
 	high := uint64(0)
 	for lines = 1; ; {
 		x := load(b, i)
@@ -159,13 +152,25 @@ func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
 	}
 }
 
+// next returns the field of the cell that is wanted, and goes on to the next one.
+func (p *csvParser) next(at *csvScan) Field {
+	f := p.rc.cells[at.wanted].field
+	at.wanted++
+	at.want = p.rc.cells[at.wanted].index
+	return f
+}
+
 // plain reads the cell that ends at b[j] into the fields that stand there.
 func (p *csvParser) plain(at *csvScan, b []byte, j int, high uint64) bool {
 	for at.column == at.want {
-		f := at.wanted[0].field
-		at.wanted = at.wanted[1:]
-		at.next()
+		f := p.next(at)
 		switch classes[f] {
+		case instantClass: // mostly of the same minute as the one before
+			if t, ok := p.clock.of(b[at.from:j]); ok {
+				p.q.meet(f)
+				p.q.t, p.clock.zone = t, false
+				continue
+			}
 		case numberClass:
 			if n, end, ok := shortNumber(b, at.from); ok && end == j && n.mant < 1<<53 {
 				p.q.meet(f)
@@ -245,20 +250,18 @@ func (p *csvParser) cell(at *csvScan, text []byte, doubled bool) bool {
 		if doubled || bytes.IndexByte(text, '\r') >= 0 { // it must be decoded
 			return false
 		}
-		if p.high && !utf8.Valid(text) || !p.put(at.wanted[0].field, trim(text)) {
+		if f := p.next(at); p.high && !utf8.Valid(text) || !p.put(f, trim(text)) {
 			return false
 		}
-		at.wanted = at.wanted[1:]
-		at.next()
 	}
 	at.column++
 	return true
 }
 
-// plainCells are the columns in which fields stand, in their order, or false
-// where some cell holds JSON of its own.
+// plainCells are the columns in which fields stand, in their order, and after
+// them one that is not there; or false where some cell holds JSON of its own.
 func (c *csvReader) plainCells() ([]csvCell, bool) {
 	cells := slices.Clone(c.cells)
 	slices.SortStableFunc(cells, func(a, b csvCell) int { return a.index - b.index })
-	return cells, !slices.ContainsFunc(cells, func(c csvCell) bool { return c.inner != nil })
+	return append(cells, csvCell{index: -1}), !slices.ContainsFunc(cells, func(c csvCell) bool { return c.inner != nil })
 }

@@ -428,8 +428,8 @@ func TestAStoppedReadingEndsAtOnce(t *testing.T) {
 		want func(error) bool
 		stop bool
 	}{
-		"by the user":                         {strings.Repeat(line, 3000), func(err error) bool { return errors.Is(err, context.Canceled) }, true},
-		"by rows that do not belong together": {strings.Repeat(line, 3000) + strings.Repeat(`{"ts":"2026-05-04T00:00:00Z","version":"v`, 1), func(err error) bool { return errors.Is(err, context.Canceled) }, true},
+		"by the user":                         {strings.Repeat(line, 9000), func(err error) bool { return errors.Is(err, context.Canceled) }, true},
+		"by rows that do not belong together": {strings.Repeat(line, 9000) + strings.Repeat(`{"ts":"2026-05-04T00:00:00Z","version":"v`, 1), func(err error) bool { return errors.Is(err, context.Canceled) }, true},
 		"by too many versions":                {manyVersions(), func(err error) bool { _, ok := errors.AsType[*InputError](err); return ok }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -452,7 +452,7 @@ func TestAStoppedReadingEndsAtOnce(t *testing.T) {
 
 func manyVersions() string {
 	var b strings.Builder
-	for i := range 5000 {
+	for i := range 50_000 { // several blocks
 		fmt.Fprintf(&b, `{"ts":"2026-05-04T00:00:00Z","latency_ms":1,"version":"v%d"}`+"\n", i)
 	}
 	return b.String()
