@@ -227,11 +227,17 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 		return false
 	}
 	c.digests.put(&tl.inSeen, tl)
+	c.dropDigests()
+	return false
+}
+
+// dropDigests lets go of digests while there are too many, of the tallies that
+// were not touched for longest first.
+func (c *counter) dropDigests() {
 	for c.digests.full() {
 		old := c.digests.drop()
 		old.digests, old.noDigest = digestLog{}, true
 	}
-	return false
 }
 
 func (c *counter) flag(tl *tally, rec *record) {

@@ -172,6 +172,55 @@ func TestBlocksOfJSONLinesAreReadAsRowByRow(t *testing.T) {
 	}
 }
 
+// Rows in the order of time are counted as sums: with rows between that are not,
+// arms that alternate, windows that begin within a block, duplicates of rows long
+// past, and bad ones, they come to what reading row by row comes to.
+func TestBlocksInTheOrderOfTimeAreReadAsRowByRow(t *testing.T) {
+	summed := 0
+	for seed := range uint64(150) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		at, csv := int64(1777852800000), r.IntN(2) == 0
+		var lines []string
+		for range r.IntN(300) {
+			at += int64(r.IntN(3000))
+			switch r.IntN(60) {
+			case 0:
+				at -= 5000
+			case 1:
+				if len(lines) > 0 {
+					lines = append(lines, lines[r.IntN(len(lines))])
+				}
+			}
+			ts := time.UnixMilli(at).UTC().Format("2006-01-02T15:04:05.000Z")
+			arm, ms := []string{"stable", "canary", "v9"}[r.IntN(20)*3/40+r.IntN(2)], fmt.Sprintf("%d.%d", r.IntN(3000), r.IntN(10))
+			if r.IntN(90) == 0 {
+				ms = "-1"
+			}
+			solved := []string{"true", "false"}[r.IntN(2)]
+			if csv {
+				lines = append(lines, fmt.Sprintf("%s,u%d,%s,%s,0.00%d,%s,%t", ts, r.IntN(9), arm, ms, r.IntN(100), solved, r.IntN(20) == 0))
+			} else {
+				lines = append(lines, fmt.Sprintf(`{"ts":"%s","user_id":"u%d","version":"%s","latency_ms":%s,"cost_usd":0.00%d,"solved":%s,"violation":%t}`, ts, r.IntN(9), arm, ms, r.IntN(100), solved, r.IntN(20) == 0))
+			}
+		}
+		text := strings.Join(lines, "\n") + "\n"
+		if csv {
+			text = "ts,user_id,version,latency_ms,cost_usd,solved,violation\n" + text
+		}
+		opt := drawOptions(r)
+		opt.Distributions, opt.Map = false, nil
+		opt.Columns, _ = ParseColumns("t,total,solved,violations,cost_mean,p99_ms,slow")
+		f := newFeed(opt)
+		if f.opt.restsOn()&streamFields == 0 {
+			summed++
+		}
+		readBothWays(t, text, opt, 200+r.IntN(3000))
+	}
+	if summed == 0 {
+		t.Error("nothing was summed")
+	}
+}
+
 func FuzzJSONLines(f *testing.F) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 30 {

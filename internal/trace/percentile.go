@@ -49,18 +49,18 @@ func (q *ranks) hold(s *valueStore, v float64) (late, chunk bool) {
 // is kept: more values may come, or it is wanted.
 func (q *ranks) seal(s *valueStore, spread bool) {
 	if q.values.n > 0 {
-		q.rank(s.take(&q.values), spread)
+		q.rank(s.take(&q.values), spread, &s.counts)
 	}
 	q.settle()
 }
 
 // rank ranks values, whose order it changes.
-func (q *ranks) rank(values []float64, spread bool) {
+func (q *ranks) rank(values []float64, spread bool, scratch *bucketCounts) {
 	if q.state == open99 {
 		q.p99 = nearest99(values)
 	}
 	if spread || q.state == rough99 {
-		q.spread = q.spread.plus(values)
+		q.spread = q.spread.plus(values, scratch)
 	}
 }
 
@@ -79,12 +79,13 @@ type ranker struct {
 	store   *valueStore
 	spread  bool
 	scratch []float64
+	counts  bucketCounts
 }
 
 func (r *ranker) seal(q *ranks, spread bool) {
 	if q.values.n > 0 {
 		r.scratch = r.store.gather(&q.values, r.scratch[:0])
-		q.rank(r.scratch, spread)
+		q.rank(r.scratch, spread, &r.counts)
 	}
 	q.values = valueList{}
 	q.settle()

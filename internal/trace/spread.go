@@ -65,14 +65,33 @@ func (s spread) above(bucket uint64) (n int64) {
 	return n
 }
 
-// plus returns s with more latencies.
-func (s spread) plus(values []float64) spread {
-	counts := make([]int64, beyondBucket-lowestBucket+1)
+// bucketCounts are the counts of all buckets, for one spread after another.
+type bucketCounts []int64
+
+// cleared returns the counts, all 0.
+func (c *bucketCounts) cleared() []int64 {
+	if *c == nil {
+		*c = make([]int64, beyondBucket-lowestBucket+1)
+	} else {
+		clear(*c)
+	}
+	return *c
+}
+
+// plus returns s with more values.
+func (s spread) plus(values []float64, scratch *bucketCounts) spread {
+	counts := scratch.cleared()
 	s.each(func(b uint64, n int64) { counts[b-lowestBucket] = n })
 	for _, v := range values {
 		counts[spreadBucket(v)-lowestBucket]++
 	}
-	out := make(spread, 0, len(s)+512)
+	used := 0
+	for _, n := range counts {
+		if n > 0 {
+			used++
+		}
+	}
+	out := make(spread, 0, 2*used+binary.MaxVarintLen64) // mostly no larger than it must be: there may be many windows
 	last := uint64(0)
 	for i, n := range counts {
 		if n > 0 {
@@ -81,7 +100,7 @@ func (s spread) plus(values []float64) spread {
 			last = bucket
 		}
 	}
-	return slices.Clone(out) // no larger than it must be: there may be many windows
+	return out
 }
 
 // windowSpread is the spread of a window, every request of which carries a

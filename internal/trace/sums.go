@@ -181,16 +181,18 @@ func (f *feed) commitSums(run *fileRun, b *batch) error {
 	return nil
 }
 
-// keep remembers the digests of rows that are later than all of their tally.
+// keep remembers the digests of rows that are later than all of their tally. With
+// no room for all of them it goes as it would row by row.
 func (c *counter) keep(tl *tally, s *stretch, digests []uint64) {
-	if tl.noDigest {
-		c.unsure += int64(len(digests))
-		return
+	for len(digests) > 0 && !tl.noDigest {
+		n := len(digests)
+		if room := c.digests.most - c.digests.held; room < n {
+			n = max(room, 1)
+		}
+		tl.digests.keep(s.last, digests[:n])
+		c.digests.putMany(&tl.inSeen, tl, n)
+		digests = digests[n:]
+		c.dropDigests()
 	}
-	tl.digests.keep(s.last, digests)
-	c.digests.putMany(&tl.inSeen, tl, len(digests))
-	for c.digests.full() {
-		old := c.digests.drop()
-		old.digests, old.noDigest = digestLog{}, true
-	}
+	c.unsure += int64(len(digests))
 }

@@ -15,6 +15,7 @@ type valueStore struct {
 	before  []int32 // by chunk: the chunk before it in its list, or in the list of free ones; 0: none
 	free    int32   // the first free chunk
 	scratch []float64
+	counts  bucketCounts
 }
 
 // valueList is a list of values in a valueStore.
