@@ -35,6 +35,12 @@ type csvReader struct {
 // errOpenQuote says that the text ends inside a quoted cell.
 var errOpenQuote = &badRow{"a quoted cell does not end; the file may be cut off"}
 
+// errLongCell is returned for a quoted cell that is too long. What follows may be
+// within it or not: rows that somebody wrote into a text must not be counted.
+func errLongCell() error {
+	return &InputError{Msg: fmt.Sprintf("a quoted cell does not end within %d MiB", maxLine>>20), Advice: "is its closing quote missing? leave columns of long texts out of the export"}
+}
+
 // csvCell is a field and the column it is read from; inner leads on into a
 // cell that holds a JSON object.
 type csvCell struct {
@@ -56,8 +62,10 @@ func (c *csvReader) next(r *row) error {
 // nextIn implements [carefulReader].
 func (c *csvReader) nextIn(r *row, o *oddRow) error {
 	r.reset()
-	if o.long {
-		r.lines = int64(linesIn(o.text))
+	switch {
+	case o.long && bytes.IndexByte(o.text, '"') >= 0:
+		return errLongCell()
+	case o.long:
 		return errLineTooLong()
 	}
 	c.over.Reset(o.text)
@@ -216,6 +224,9 @@ func (c *csvReader) record(r *row) error {
 	for {
 		text, err := c.lines.next()
 		r.line = c.lines.line
+		if err == c.lines.tooLong && c.lines.quoted {
+			return errLongCell()
+		}
 		if err != nil {
 			return err
 		}
@@ -313,7 +324,7 @@ func (c *csvReader) quotedCell(text []byte) ([]byte, error) {
 			case err != nil:
 				return nil, err
 			case len(c.raw)+len(next)+2 > maxLine: // with the newlines
-				return nil, c.lines.tooLong
+				return nil, errLongCell()
 			}
 			c.raw = append(append(c.raw, '\n'), next...)
 			text = next

@@ -81,7 +81,7 @@ var oddities = []string{
 	`"a\u00e9"`, `"\ud83d\ude00"`, `"\ud800"`, "\"\xff\xfe\"", `""`, `" x "`, `"v1\n"`, `1e3`, `1E-2`, `-0`, `-0.0`, `0.1234567890123456789`, `12345678901234567890123`, `01`, `1.`, `.5`, `+1`,
 	`-`, `-5`, `1e`, `1e400`, `tru`, `true`, `false`, `null`, `nul`, `"true"`, `"False"`, `"1"`, `1`, `0`, `"NaN"`, `"inf"`, `NaN`, `"null"`, `"N/A"`, `{}`, `[]`, `{"a":[1,{"b":"]}"}]}`, `[1,]`, `{"a"}`, `{"a":1,}`,
 	`"unterminated`, `"tab	in it"`, `"\x"`, `"\u12"`, `"stable"`, `"canary"`, `"client_cancelled"`, `503`, `"timeout"`, `"what is this"`, `1747000000`, `1747000000123`, `"2026-05-04T00:01:02.5+02:00"`,
-	`"2026-05-04 00:01:02"`, `"2026-05-04T00:01:60Z"`, `"2026-05-04T00:01:02.0000000009Z"`, `"2026-05-04T00:01:02.Z"`, `"1500-05-04T00:01:02Z"`, `9007199254740993`, `0.00000000001`, `2e6`, `1000001`,
+	`"2026-05-04 00:01:02"`, `"2026-05-04T00:01:60Z"`, `"2026-05-04T00:01:02.0000000009Z"`, `"2026-05-04T00:01:02.Z"`, `"1500-05-04T00:01:02Z"`, `9007199254740993`, `1234.5678901234567`, `0.30000000000000004`, `4.53267e+09`, `123456789.125`, `0.00000000001`, `2e6`, `1000001`,
 }
 
 // drawLine draws a JSON line, mostly like those of a log and sometimes not.
@@ -146,7 +146,7 @@ func drawOptions(r *rand.Rand) Options {
 		opt.maxLatencies, opt.maxHashes = 1+r.IntN(40*chunkLen), 1+r.IntN(40)
 	}
 	if r.IntN(6) == 0 {
-		m, _ := ParseMapping("latency_ms=tool.x:s")
+		m, _ := ParseMapping([]string{"latency_ms=tool.x:s", "latency_ms=latency_ms:s", "ttft_ms=ttft_ms:us,cost_usd=cost_usd:musd"}[r.IntN(3)])
 		opt.Map = m
 	}
 	return opt

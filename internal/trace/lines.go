@@ -24,6 +24,7 @@ type lineReader struct {
 	line    int64  // number of the line returned last, from 1
 	cut     bool   // the line returned last had no newline: it ended the stream
 	tooLong error
+	quoted  bool // the line that was too long has a quote in it
 }
 
 func newLineReader(r *bufio.Reader) *lineReader {
@@ -43,6 +44,7 @@ func (l *lineReader) next() ([]byte, error) {
 	l.line++
 	l.cut = err != nil
 	if len(text) > maxLine {
+		l.quoted = bytes.IndexByte(text, '"') >= 0
 		return nil, l.tooLong
 	}
 	return trimEnd(text), nil

@@ -41,4 +41,4 @@ func ReadStatus(text string) CallEnd {
 
 // SameFile refuses a file that is named twice, under whatever name: its lines
 // would count twice. The error is an [*InputError].
-func SameFile(paths []string) error { return sameFile(paths) }
+func SameFile(paths []string) error { return sameFile(paths, nil) }

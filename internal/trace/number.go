@@ -192,14 +192,19 @@ func (n number) negative() bool { return n.neg && (n.mant != 0 || n.cut) }
 
 // exact returns the float64 nearest to n * 10^pow where that is one operation
 // away: a mantissa below 2^53 and a power of ten up to 10^15 are float64s
-// themselves, and their quotient is rounded once, hence right (Clinger, How to
-// Read Floating Point Numbers Accurately, PLDI 1990).
+// themselves, and their quotient or product is rounded once, hence right
+// (Clinger, How to Read Floating Point Numbers Accurately, PLDI 1990).
 func (n *number) exact(pow int) (float64, bool) {
 	e := n.exp + pow
-	if n.cut || n.mant >= 1<<53 || e > 0 || e < -15 {
+	if n.cut || n.mant >= 1<<53 || e > 15 || e < -15 {
 		return 0, false
 	}
-	f := float64(n.mant) / float64(powersOf10[-e])
+	f := float64(n.mant)
+	if e < 0 {
+		f /= float64(powersOf10[-e])
+	} else {
+		f *= float64(powersOf10[e])
+	}
 	if n.neg && f != 0 {
 		f = -f
 	}

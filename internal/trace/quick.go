@@ -93,8 +93,8 @@ func (q *quickRow) putNumber(f Field, text []byte) bool {
 	n, fig := parseNumber(text)
 	switch fig {
 	case finite:
-		q.nums[f] = n
-		return n.mant < 1<<53 && !n.cut // else the figure is read off its text
+		q.nums[f], q.names[f] = n, text
+		return true
 	case missing:
 		q.null.add(f)
 		return true
@@ -258,13 +258,17 @@ func (rec *record) fillLatency(q *quickRow, rc *recipe) (ok bool) {
 }
 
 // measure is a number times 10^pow. It reports false for one that must be read
-// off its text.
+// with care. A number whose mantissa does not fit a float64 came through
+// putNumber, and has its text.
 func (q *quickRow) measure(f Field, pow int) (float64, bool) {
 	n := &q.nums[f]
-	if n.neg && n.mant != 0 {
+	if n.negative() {
 		return 0, false
 	}
-	return n.exact(pow)
+	if v, ok := n.exact(pow); ok {
+		return v, true
+	}
+	return n.float(q.names[f], pow)
 }
 
 // streamFields are the fields of streams, and the status.

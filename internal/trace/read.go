@@ -27,7 +27,7 @@ const keptBadLines = 10
 // [*BadLinesError], [*MappingError], [*InputError], or the context's.
 func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, opt Options, progress func(bytes int64)) (*Data, error) {
 	f := newFeed(opt)
-	if err := sameFile(paths); err != nil {
+	if err := sameFile(paths, stdin); err != nil {
 		return f.data, err
 	}
 	rest, err := f.takeScores(ctx, paths, progress)
@@ -44,16 +44,23 @@ func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, opt Options
 }
 
 // sameFile refuses a file named twice: its rows would count twice.
-func sameFile(paths []string) error {
+func sameFile(paths []string, stdin io.Reader) error {
 	var infos []os.FileInfo
 	for i, path := range paths {
+		var info os.FileInfo
+		var err error
 		if path == stdinName {
 			if slices.Contains(paths[:i], path) {
 				return &InputError{File: path, Msg: "standard input is named twice"}
 			}
-			continue
+			f, ok := stdin.(*os.File)
+			if !ok {
+				continue
+			}
+			info, err = f.Stat()
+		} else {
+			info, err = os.Stat(path)
 		}
-		info, err := os.Stat(path)
 		if err != nil {
 			return &InputError{File: path, Err: bare(err)}
 		}

@@ -173,12 +173,12 @@ func (s *jsonScanner) plain(text []byte, key *keySlot) bool {
 // number reads a value that should be a number.
 func (s *jsonScanner) number(b []byte, i int, f Field) (end int, ok bool) {
 	n, end, ok := shortNumber(b, i)
-	if !ok {
+	if !ok || n.mant >= 1<<53 {
 		return s.text(b, i, f)
 	}
 	s.q.meet(f)
 	s.q.nums[f] = n
-	return end, n.mant < 1<<53
+	return end, true
 }
 
 // flag reads a value that should be true or false.

@@ -33,6 +33,7 @@ type source struct {
 	ctx   context.Context // ends with that of the reading, or when the source is closed
 	stop  context.CancelFunc
 	done  chan struct{} // closed when nobody reads ahead any more; nil where nobody does
+	zstd  bool          // it is compressed so: the errors of the decoder have no type
 	shape *shapedFile   // where detect found one
 	file  *os.File      // where its text can be read from any place; else nil
 	start int64         // where in the file the text starts
@@ -154,6 +155,7 @@ func (s *source) decompress(raw *bufio.Reader) error {
 		if err != nil {
 			return s.fail(err)
 		}
+		s.zstd = true
 		s.close = append(s.close, z.Close)
 		s.text = bufio.NewReaderSize(z, bufferSize)
 	case isFramed(raw):
@@ -183,14 +185,15 @@ func (s *source) fail(err error) error {
 	}
 	e := &InputError{File: s.name, Err: bare(err)}
 	_, trails := errors.AsType[*trailingError](err)
+	_, fromFile := errors.AsType[*os.PathError](err)
 	switch {
 	case trails:
 		e.Advice = "unpack what is before them with gzip -dc or zstd -dc; was something appended that is not compressed?"
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
 		e.Msg, e.Err = "cut off: the compressed data ends too early", nil
-	case errors.Is(err, zstd.ErrWindowSizeExceeded):
+	case errors.Is(err, zstd.ErrWindowSizeExceeded), errors.Is(err, zstd.ErrDecoderSizeExceeded):
 		e.Msg, e.Err, e.Advice = fmt.Sprintf("needs more than %d MiB to unpack", maxZstdWindow>>20), nil, "unpack it with zstd --long=31, or compress without --long"
-	case isDamage(err):
+	case isDamage(err), s.zstd && !fromFile:
 		e.Msg = "the compressed data is damaged"
 	}
 	return e
