@@ -46,6 +46,9 @@ func (r Retry) Next(attempt int, o Outcome, u float64) (wait time.Duration, agai
 // far below Most that the spread fits below it too: waits cut off at Most would
 // end at the same instant.
 func (r Retry) backoff(attempt int, u float64) time.Duration {
+	if r.Base <= 0 { // it stays nothing, also times what a factor grows to without end
+		return 0
+	}
 	most := float64(r.Most) / (1 + r.Jitter)
 	middle := min(float64(r.Base)*math.Pow(max(r.Factor, 1), float64(attempt-1)), most)
 	return min(time.Duration(middle*(1+float64(r.Jitter*(2*u-1)))), r.Most)

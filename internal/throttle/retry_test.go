@@ -93,6 +93,14 @@ func TestLongestWaitsAreSpreadToo(t *testing.T) {
 	}
 }
 
+// TestNothingGrowsToNothing: 4^513 is infinite, and none of it is none.
+func TestNothingGrowsToNothing(t *testing.T) {
+	r := throttle.Retry{Factor: 4, Jitter: 1, Attempts: 514}
+	if wait, again := r.Next(513, status(0), 0.9999999); wait != 0 || !again {
+		t.Errorf("waits %v, again %t", wait, again)
+	}
+}
+
 // TestWaitsKeepTheirBounds: whatever the policy, no wait is longer than Most
 // or sooner than asked for, and there are never more attempts than Attempts.
 func TestWaitsKeepTheirBounds(t *testing.T) {
