@@ -42,9 +42,9 @@ type Options struct {
 
 	// Distributions gathers, from records, how latencies and costs are
 	// distributed, for [Data]'s Latency and Cost, and how the latencies of each
-	// window are, for [Data.CountSlow]. That takes up to some 200 MB, and for
-	// each window 2 bytes a bucket with latencies in it, at most a few hundred
-	// of them in practice.
+	// window are, for [Data.CountSlow]. That takes up to half of MaxMemory, and
+	// beside it for each window 2 bytes a bucket with latencies in it, at most a
+	// few hundred of them in practice.
 	Distributions bool
 
 	// Columns are the columns of windows that are wanted; nil: all. Fields of
