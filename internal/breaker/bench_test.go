@@ -113,3 +113,24 @@ func BenchmarkStep(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkWeek is Step alone over a week of windows, in the plainest loop:
+// published limits, a healthy canary.
+func BenchmarkWeek(b *testing.B) {
+	l, st := published(), new(breaker.State)
+	l.Keep = l.Reach() // as the configuration does
+	ws := make([]release.Window, 7*24*60)
+	for i := range ws {
+		ws[i] = window(i, 26, 24)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		st.Reset()
+		for i := range ws {
+			if breaker.Step(&l, st, &ws[i]) != nil {
+				b.Fatal("a healthy canary trips")
+			}
+		}
+	}
+	b.ReportMetric(float64(len(ws))*float64(b.N)/b.Elapsed().Seconds()/1e6, "Mwindows/s")
+}
