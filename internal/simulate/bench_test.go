@@ -45,14 +45,16 @@ func replay(tb testing.TB, canary, stable []release.Window) *simulate.Outcome {
 	return out
 }
 
-// TestAReplayAllocatesNothingForAMinute: as much for a fortnight as for a week,
-// with a release that climbs to its end in both.
+// TestAReplayAllocatesNothingForAMinute: a fortnight takes less than one
+// allocation more for a thousand minutes than a week does, with a release that
+// climbs to its end in both. The count is the whole process's, and the runtime
+// may add a few of its own between the two, so it is not asked to be the same.
 func TestAReplayAllocatesNothingForAMinute(t *testing.T) {
 	const week = 7 * 24 * 60
 	canary, stable := healthy(2 * week)
 	one := testing.AllocsPerRun(1, func() { replay(t, canary[:week], stable[:week]) })
 	two := testing.AllocsPerRun(1, func() { replay(t, canary, stable) })
-	if two > one {
+	if two > one+week/1000 {
 		t.Errorf("%v allocations for %d minutes, %v for twice as many", one, week, two)
 	}
 }
