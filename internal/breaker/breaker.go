@@ -53,7 +53,55 @@ func (st *State) cooled(l *Limits, now time.Time) *release.Event {
 // transition it brought, or nil. Windows must come oldest first and one at a
 // time. A window without requests changes nothing but the reading of probes
 // whose labels have come in; a window that comes while OPEN enters no span.
+//
+// Nearly all windows are of a CLOSED breaker with plain spans, know the usual
+// figures and are past nothing. Of them nothing is called: what is here does the
+// same as stepAny in fewer instructions, and leaves the rest to it or to judge.
 func Step(l *Limits, st *State, w *release.Window) *release.Event {
+	s, now := &st.spans, w.T.UnixNano()
+	ring, mask, hi := s.ring, int64(len(s.ring)-1), s.hi
+	far, near := now-int64(l.SlowSpan), now-int64(l.FastSpan)
+	// Of a mask below 0 there is no ring yet; far is past now where time has no nanoseconds since 1970.
+	if !s.plainly(l) || st.Phase != release.Closed || w.Known&(usual|release.StreamingFigures) != usual || w.Total <= 0 || hi-s.lo >= mask || mask < 0 || far >= now {
+		return st.stepAny(l, w, now)
+	}
+	x, sum := &ring[hi&mask], &ring[(hi+1)&mask].before
+	x.T, x.known = now, w.Known
+	sum.requests = x.before.requests + w.Total
+	sum.violations = x.before.violations + w.Violations
+	sum.transfers = x.before.transfers + w.Transfers
+	sum.judged = x.before.judged + w.Judged
+	sum.solved = x.before.solved + w.Solved
+	s.hi, s.matured, st.Hits = hi+1, hi+1, 0
+
+	fast, slow := s.fast, s.slow
+	for ring[fast&mask].T <= near { // ends with x, which is at now
+		fast++
+	}
+	for ring[slow&mask].T <= far {
+		slow++
+	}
+	s.fast, s.slow, s.lo = fast, slow, slow
+	if s.rare != nil || w.Known&rare != 0 {
+		s.pushRare(w)
+		return st.judge(l, w, now)
+	}
+	old := &ring[fast&mask].before
+	if sum.violations-old.violations >= l.ViolationLimit || w.Known&release.HasCost != 0 && w.Cost >= l.CostRatio || w.Known&release.HasP99 != 0 && w.P99MS >= l.P99MS {
+		return st.judge(l, w, now)
+	}
+	if n := sum.transfers - old.transfers; n >= l.MinTransfers && !below(n, sum.requests-old.requests, l.TransferRate) {
+		return st.judge(l, w, now)
+	}
+	old = &ring[slow&mask].before
+	if judged := sum.judged - old.judged; judged >= l.MinSamples && !above(sum.solved-old.solved, judged, l.SolveFloor) && st.slowLayer(l, now) {
+		return st.tripSlow(l, w)
+	}
+	return nil
+}
+
+// stepAny is Step of any window in any state.
+func (st *State) stepAny(l *Limits, w *release.Window, now int64) *release.Event {
 	if w.Total <= 0 {
 		return Idle(l, st, w.T)
 	}
@@ -61,10 +109,16 @@ func Step(l *Limits, st *State, w *release.Window) *release.Event {
 	if st.Phase == release.Open {
 		return nil
 	}
-	s, now := &st.spans, w.T.UnixNano()
+	s := &st.spans
 	s.cusum.turn(l, s.hi)
 	s.push(w, now)
 	s.slide(l, now)
+	return st.judge(l, w, now)
+}
+
+// judge holds the newest window, and the spans that end with it, against all
+// limits.
+func (st *State) judge(l *Limits, w *release.Window, now int64) *release.Event {
 	if signal, hit := st.fastLayer(l, w); hit {
 		return st.tripFast(l, w, signal)
 	}
@@ -130,9 +184,12 @@ func Clear(st *State, now time.Time) {
 // replays, which start over often. A copy of the state is not to be used on.
 func (st *State) Reset() {
 	was := &st.spans
-	kept := spans{ring: was.ring, seen: was.seen, flow: flow{ring: was.flow.ring}}
+	kept := spans{ring: was.ring, rare: was.rare, flow: flow{ring: was.flow.ring}}
 	if kept.ring != nil {
 		kept.ring[0].before = totals{}
+	}
+	if kept.rare != nil {
+		kept.rare[0] = rareTotals{}
 	}
 	if kept.flow.ring != nil {
 		kept.flow.ring[0] = StreamCounts{}
@@ -159,22 +216,27 @@ func (st *State) enter(p release.Phase, now time.Time) {
 // st.Hits. A figure that is missing leaves its check unjudged. What is cheap to
 // rule out is ruled out first: most windows are past nothing.
 func (st *State) fastLayer(l *Limits, w *release.Window) (release.Signal, bool) {
-	a, b := &st.spans.at(st.spans.fast).before, &st.spans.at(st.spans.hi).before
-	if n, of := b.violations-a.violations, b.violationsOf-a.violationsOf; n >= l.ViolationLimit && of > 0 && n >= l.ViolationsAllowed(of) && st.past(l, release.Violations) {
-		return release.Violations, true
+	s := &st.spans
+	a, b := &s.at(s.fast).before, &s.at(s.hi).before
+	if n := b.violations - a.violations; n >= l.ViolationLimit {
+		if _, of := s.violated(s.fast, s.hi); of > 0 && n >= l.ViolationsAllowed(of) && st.past(l, release.Violations) {
+			return release.Violations, true
+		}
 	}
 	if w.Known&release.HasCost != 0 && w.Cost >= l.CostRatio && w.Total >= l.CostMinSamples && st.past(l, release.Cost) {
 		return release.Cost, true
 	}
 	if l.P99ByCount {
-		if l.CountTrips(release.P99, b.slow-a.slow, b.slowOf-a.slowOf) && st.past(l, release.P99) {
+		if n, of := s.slowed(s.fast, s.hi); n >= l.MinSlow && l.CountTrips(release.P99, n, of) && st.past(l, release.P99) {
 			return release.P99, true
 		}
 	} else if w.Known&release.HasP99 != 0 && w.P99MS >= l.P99MS && w.Total >= l.P99MinSamples && st.past(l, release.P99) {
 		return release.P99, true
 	}
-	if n, of := b.transfers-a.transfers, b.transfersOf-a.transfersOf; n >= l.MinTransfers && l.TransferRate.Compare(n, of) >= 0 && of > 0 && st.past(l, release.Transfers) {
-		return release.Transfers, true
+	if n := b.transfers - a.transfers; n >= l.MinTransfers {
+		if _, of := s.transferred(s.fast, s.hi); l.CountTrips(release.Transfers, n, of) && st.past(l, release.Transfers) {
+			return release.Transfers, true
+		}
 	}
 	if w.Known&release.StreamingFigures == 0 {
 		return 0, false
@@ -202,22 +264,22 @@ func (st *State) tripFast(l *Limits, w *release.Window, s release.Signal) *relea
 
 // fastFinding returns the figures of a signal that is past its limit.
 func (st *State) fastFinding(l *Limits, w *release.Window, s release.Signal) release.Finding {
-	sum := st.spans.between(st.spans.fast, st.spans.hi)
+	sp := &st.spans
 	switch s {
 	case release.Violations:
-		return release.Finding{
-			Signal: s, Value: float64(sum.violations), Limit: float64(l.ViolationsAllowed(sum.violationsOf)),
-			Count: sum.violations, Of: sum.violationsOf, Span: l.FastSpan,
-		}
+		n, of := sp.violated(sp.fast, sp.hi)
+		return release.Finding{Signal: s, Value: float64(n), Limit: float64(l.ViolationsAllowed(of)), Count: n, Of: of, Span: l.FastSpan}
 	case release.Cost:
 		return release.Finding{Signal: s, Value: w.Cost, Limit: l.CostRatio, Of: w.Total, Span: w.Span}
 	case release.P99:
 		if l.P99ByCount {
-			return l.CountFinding(s, sum.slow, sum.slowOf, l.FastSpan)
+			n, of := sp.slowed(sp.fast, sp.hi)
+			return l.CountFinding(s, n, of, l.FastSpan)
 		}
 		return release.Finding{Signal: s, Value: w.P99MS, Limit: l.P99MS, Of: w.Total, Span: w.Span}
 	case release.Transfers:
-		return l.CountFinding(s, sum.transfers, sum.transfersOf, l.FastSpan)
+		n, of := sp.transferred(sp.fast, sp.hi)
+		return l.CountFinding(s, n, of, l.FastSpan)
 	}
 	return st.streamFinding(l, w, s)
 }
@@ -234,7 +296,7 @@ func (st *State) slowLayer(l *Limits, now int64) bool {
 		return s.fold(l, now, rule.trips()) && st.past(l, release.SolveRate)
 	}
 	a, b := &s.at(s.slow).before, &s.at(s.matured).before
-	judged, solved := b.Judged-a.Judged, b.Solved-a.Solved
+	judged, solved := b.judged-a.judged, b.solved-a.solved
 	if judged < l.MinSamples || !l.AgainstStable && l.SolveFloor.Compare(solved, judged) > 0 {
 		return false // above the floor, whatever noise there is
 	}
@@ -291,8 +353,9 @@ func (st *State) readProbes(l *Limits, now time.Time) *release.Event {
 	s := &st.spans
 	for s.probed < s.hi && s.at(s.probed).T <= now.UnixNano()-int64(l.LabelLag) {
 		x, c := s.at(s.probed), s.solved(s.probed, s.probed+1)
+		requests := s.at(s.probed+1).before.requests - x.before.requests
 		s.probed++
-		if !st.Round.take(l, x, &c) {
+		if !st.Round.take(l, x.T, requests, &c) {
 			continue
 		}
 		if st.Round.Done >= l.Trials {
@@ -304,14 +367,14 @@ func (st *State) readProbes(l *Limits, now time.Time) *release.Event {
 
 // take adds a window to the probe in the making and reports whether that
 // finished it. A window with nothing judged is no probe.
-func (r *Round) take(l *Limits, x *sample, c *SolveCounts) bool {
+func (r *Round) take(l *Limits, t, requests int64, c *SolveCounts) bool {
 	if c.Judged <= 0 {
 		return false
 	}
 	if r.First.IsZero() {
-		r.First = unixNano(x.T)
+		r.First = unixNano(t)
 	}
-	r.Pool.Requests += x.Total
+	r.Pool.Requests += requests
 	r.Pool.Judged += c.Judged
 	r.Pool.Solved += c.Solved
 	if r.Pool.Requests < l.ProbeMinRequests {

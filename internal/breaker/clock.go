@@ -23,7 +23,7 @@ func Unsee(st *State, now time.Time) (newest time.Time, ok bool) {
 	if s.cusum.next > s.hi {
 		s.cusum.restart(s.hi)
 	}
-	s.sums.lag = -1 // no limits have a negative lag: the next slide forms the sums anew
+	s.plain, s.sums.lag = false, -1 // no limits have a negative lag: the next slide forms the sums anew
 	if s.hi == s.lo {
 		return time.Time{}, false
 	}

@@ -69,3 +69,25 @@ func TestACooldownBeginsNowAtTheLatest(t *testing.T) {
 		t.Errorf("still %s", st.Phase)
 	}
 }
+
+// TestWindowsThatWereForgottenCountNoMore: the fast span had begun among them.
+func TestWindowsThatWereForgottenCountNoMore(t *testing.T) {
+	l, st := published(), new(breaker.State)
+	l.Keep, l.ViolationLimit = l.SlowSpan, 100
+	feed := func(minute int, violations int64) *release.Event {
+		w := window(minute, 26, 24)
+		w.Violations = violations
+		return breaker.Step(&l, st, &w)
+	}
+	for minute := range 20 {
+		feed(minute, int64(minute/13)) // one at each of minute 13 to 19
+	}
+	breaker.Unsee(st, at(10))
+	l.ViolationLimit = 3
+	if ev := feed(11, 2); ev != nil {
+		t.Errorf("two violations trip: %s", say(ev))
+	}
+	if ev := feed(12, 1); ev == nil {
+		t.Error("three violations do not trip")
+	}
+}

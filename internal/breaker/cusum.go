@@ -85,7 +85,7 @@ func (s *spans) fold(l *Limits, now int64, stop bool) bool {
 	over := false
 	for !(over && stop) && c.next < s.hi && s.at(c.next).T <= now-int64(l.LabelLag) {
 		x, next := s.at(c.next), &s.at(c.next+1).before
-		c.add(x.T, next.Judged-x.before.Judged, next.Solved-x.before.Solved)
+		c.add(x.T, next.judged-x.before.judged, next.solved-x.before.solved)
 		c.next++
 		over = over || c.Sum > l.Cusum.Limit
 	}

@@ -1,6 +1,7 @@
 package breaker
 
 import (
+	"math/bits"
 	"time"
 
 	"github.com/canaryctl/canaryctl/internal/release"
@@ -83,6 +84,25 @@ func (l *Limits) Reach() time.Duration {
 // requests: max(violation_limit, floor(requests x rate x multiplier)).
 func (l *Limits) ViolationsAllowed(requests int64) int64 {
 	return max(l.ViolationLimit, l.ViolationRate.FloorOf(requests))
+}
+
+// below reports whether the share count/of is below r: r.Compare(count, of) < 0,
+// for the ways that every window goes, without a branch.
+func below(count, of int64, r release.Ratio) bool {
+	hi, lo := bits.Mul64(uint64(count), uint64(r.Den))
+	limitHi, limitLo := bits.Mul64(uint64(of), uint64(r.Num))
+	_, borrow := bits.Sub64(lo, limitLo, 0)
+	_, borrow = bits.Sub64(hi, limitHi, borrow)
+	return borrow != 0
+}
+
+// above reports whether the share count/of is above r: r.Compare(count, of) > 0.
+func above(count, of int64, r release.Ratio) bool {
+	hi, lo := bits.Mul64(uint64(count), uint64(r.Den))
+	limitHi, limitLo := bits.Mul64(uint64(of), uint64(r.Num))
+	_, borrow := bits.Sub64(limitLo, lo, 0)
+	_, borrow = bits.Sub64(limitHi, hi, borrow)
+	return borrow != 0
 }
 
 // countLimit returns from which count and which share of requests on a signal

@@ -44,14 +44,6 @@ func (c *SolveCounts) Add(o *SolveCounts) {
 	c.ControlSolved += o.ControlSolved
 }
 
-func (c *SolveCounts) remove(o *SolveCounts) {
-	c.Judged -= o.Judged
-	c.Solved -= o.Solved
-	c.Controlled -= o.Controlled
-	c.ControlJudged -= o.ControlJudged
-	c.ControlSolved -= o.ControlSolved
-}
-
 func (c *SolveCounts) rate() float64 { return float64(c.Solved) / float64(c.Judged) }
 
 func (c *SolveCounts) controlRate() float64 {

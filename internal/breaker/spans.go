@@ -9,26 +9,35 @@ import (
 // sample is what a window leaves behind in the spans. What it counted is the
 // difference between what stands before it and before the next: so the sum over
 // any span is one subtraction, and nothing is done for a window that leaves one.
+// It is one line of a processor's cache, and a power of two: an index into the
+// ring is a shift.
 type sample struct {
 	T      int64 // unix nanoseconds
-	Total  int64
-	known  release.Figures // of violations, transfers and slow requests
 	before totals
-	_      [16]byte // to a power of two: an index into the ring is a shift
+	known  release.Figures // of violations, transfers and slow requests
+	_      [8]byte
 }
 
 // totals are running totals since the ring began. They may wrap around; the
 // differences between two of them do not mind.
 type totals struct {
-	violationsOf, violations int64 // requests with a known count of violations, and the count
-	transfersOf, transfers   int64
-	slowOf, slow             int64 // of latency: requests above the baseline's p99
-	SolveCounts
+	requests, violations, transfers, judged, solved int64
 }
 
-// rare are the figures that most sources do not have. Until the first window
-// that has one their totals are all 0, and left alone.
-const rare = release.HasSlow | release.HasControl | release.StreamingFigures
+// rareTotals are those of what most windows do not have, or do not lack.
+type rareTotals struct {
+	unviolated, untransferred                int64 // requests of windows whose violations, or transfers, are not known
+	slowOf, slow                             int64 // of latency: requests, and those above the baseline's p99
+	controlled, controlJudged, controlSolved int64 // as in [SolveCounts]
+	_                                        [8]byte
+}
+
+// usual are the figures that nearly all sources have, and rare those that most
+// do not.
+const (
+	usual = release.HasSolved | release.HasViolations | release.HasTransfers
+	rare  = release.HasSlow | release.HasControl | release.StreamingFigures
+)
 
 // spans is a ring of the windows that may still count, and where the spans
 // begin in it. Sequence numbers only grow; a sample stands at its number modulo
@@ -36,15 +45,18 @@ const rare = release.HasSlow | release.HasControl | release.StreamingFigures
 // holds the totals of all.
 type spans struct {
 	ring    []sample
-	lo, hi  int64           // samples lo..hi-1 are kept
-	seen    release.Figures // all that any sample knew
-	fast    int64           // the fast span holds fast..hi-1
-	slow    int64           // the slow span holds slow..matured-1
+	rare    []rareTotals // before each sample, parallel to ring; nil: all 0, for there was no window with a rare figure or without a usual one
+	lo, hi  int64        // samples lo..hi-1 are kept
+	fast    int64        // the fast span holds fast..hi-1
+	slow    int64        // the slow span holds slow..matured-1
 	matured int64
 	probed  int64 // HALF_OPEN: samples before it have been read as probes
 	cusum   cusum
 	sums    sums // the limits that the spans were laid for
 	flow    flow // streaming and infrastructure
+
+	plain bool          // isPlain of the limits that they were moved under last
+	kept  time.Duration // the Keep of those
 }
 
 // sums are the limits that decide which samples a span holds.
@@ -64,24 +76,43 @@ func sumsOf(l *Limits) sums {
 
 func (s *spans) at(seq int64) *sample { return &s.ring[seq&int64(len(s.ring)-1)] }
 
-// between returns what the samples from..to-1 counted.
-func (s *spans) between(from, to int64) totals {
-	a, b := &s.at(from).before, &s.at(to).before
-	return totals{
-		violationsOf: b.violationsOf - a.violationsOf, violations: b.violations - a.violations,
-		transfersOf: b.transfersOf - a.transfersOf, transfers: b.transfers - a.transfers,
-		slowOf: b.slowOf - a.slowOf, slow: b.slow - a.slow,
-		SolveCounts: s.solved(from, to),
+// rareAt returns the rare totals before a sample.
+func (s *spans) rareAt(seq int64) *rareTotals {
+	if s.rare == nil {
+		return &noneRare
 	}
+	return &s.rare[seq&int64(len(s.rare)-1)]
 }
+
+var noneRare rareTotals
 
 // solved returns what the samples from..to-1 solved.
 func (s *spans) solved(from, to int64) SolveCounts {
 	a, b := &s.at(from).before, &s.at(to).before
+	ra, rb := s.rareAt(from), s.rareAt(to)
 	return SolveCounts{
-		Judged: b.Judged - a.Judged, Solved: b.Solved - a.Solved,
-		Controlled: b.Controlled - a.Controlled, ControlJudged: b.ControlJudged - a.ControlJudged, ControlSolved: b.ControlSolved - a.ControlSolved,
+		Judged: b.judged - a.judged, Solved: b.solved - a.solved,
+		Controlled: rb.controlled - ra.controlled, ControlJudged: rb.controlJudged - ra.controlJudged, ControlSolved: rb.controlSolved - ra.controlSolved,
 	}
+}
+
+// violated returns how many violations the samples from..to-1 had, of how many
+// requests.
+func (s *spans) violated(from, to int64) (n, of int64) {
+	a, b := &s.at(from).before, &s.at(to).before
+	return b.violations - a.violations, b.requests - a.requests - (s.rareAt(to).unviolated - s.rareAt(from).unviolated)
+}
+
+// transferred returns how many transfers they had.
+func (s *spans) transferred(from, to int64) (n, of int64) {
+	a, b := &s.at(from).before, &s.at(to).before
+	return b.transfers - a.transfers, b.requests - a.requests - (s.rareAt(to).untransferred - s.rareAt(from).untransferred)
+}
+
+// slowed returns how many slow requests they had.
+func (s *spans) slowed(from, to int64) (n, of int64) {
+	a, b := s.rareAt(from), s.rareAt(to)
+	return b.slow - a.slow, b.slowOf - a.slowOf
 }
 
 // push keeps a window, whose start is now, as the newest sample.
@@ -90,73 +121,76 @@ func (s *spans) push(w *release.Window, now int64) {
 		s.grow()
 	}
 	ring, mask, hi := s.ring, int64(len(s.ring)-1), s.hi
-	x, next := &ring[hi&mask], &ring[(hi+1)&mask]
+	x, b, known := &ring[hi&mask], &ring[(hi+1)&mask].before, w.Known
+	a := &x.before
 	s.hi = hi + 1
-	total, known := w.Total, w.Known
-	x.T, x.Total, x.known = now, total, known
-	a, b := &x.before, &next.before
-	of, n := a.violationsOf, a.violations
+	x.T, x.known = now, known
+	b.requests = a.requests + w.Total
+	violations, transfers, judged, solved := a.violations, a.transfers, a.judged, a.solved
 	if known&release.HasViolations != 0 {
-		of, n = of+total, n+w.Violations
+		violations += w.Violations
 	}
-	b.violationsOf, b.violations = of, n
-	of, n = a.transfersOf, a.transfers
 	if known&release.HasTransfers != 0 {
-		of, n = of+total, n+w.Transfers
+		transfers += w.Transfers
 	}
-	b.transfersOf, b.transfers = of, n
-	of, n = a.Judged, a.Solved
 	if known&release.HasSolved != 0 {
-		of, n = of+w.Judged, n+w.Solved
+		judged, solved = judged+w.Judged, solved+w.Solved
 	}
-	b.Judged, b.Solved = of, n
-	if s.seen |= known; s.seen&rare != 0 {
-		s.pushRare(a, b, w)
+	b.violations, b.transfers, b.judged, b.solved = violations, transfers, judged, solved
+	if known&(usual|rare) != usual || s.rare != nil {
+		s.pushRare(w)
 	}
 }
 
-// pushRare forms the totals c of the rare figures after the newest sample from
-// those before it.
-func (s *spans) pushRare(before, c *totals, w *release.Window) {
+// needRare lets there be rare totals.
+func (s *spans) needRare() {
+	if s.rare == nil {
+		s.rare = make([]rareTotals, len(s.ring))
+	}
+}
+
+// pushRare keeps what the newest sample has of the rare. The totals are copied
+// one by one: a processor that reads several at once waits until all are written.
+func (s *spans) pushRare(w *release.Window) {
 	const control = release.HasSolved | release.HasControl
-	c.slowOf, c.slow = before.slowOf, before.slow
-	if w.Has(release.HasSlow) {
-		c.slowOf, c.slow = c.slowOf+w.Total, c.slow+w.Slow
+	s.needRare()
+	a, b := s.rareAt(s.hi-1), s.rareAt(s.hi)
+	unviolated, untransferred, slowOf, slow := a.unviolated, a.untransferred, a.slowOf, a.slow
+	if w.Known&release.HasViolations == 0 {
+		unviolated += w.Total
 	}
-	c.Controlled, c.ControlJudged, c.ControlSolved = before.Controlled, before.ControlJudged, before.ControlSolved
-	if w.Has(control) {
-		c.Controlled, c.ControlJudged, c.ControlSolved = c.Controlled+w.Judged, c.ControlJudged+w.ControlJudged, c.ControlSolved+w.ControlSolved
+	if w.Known&release.HasTransfers == 0 {
+		untransferred += w.Total
 	}
-	if s.seen&release.StreamingFigures != 0 {
+	if w.Known&release.HasSlow != 0 {
+		slowOf, slow = slowOf+w.Total, slow+w.Slow
+	}
+	b.unviolated, b.untransferred, b.slowOf, b.slow = unviolated, untransferred, slowOf, slow
+	controlled, judged, solved := a.controlled, a.controlJudged, a.controlSolved
+	if w.Known&control == control {
+		controlled, judged, solved = controlled+w.Judged, judged+w.ControlJudged, solved+w.ControlSolved
+	}
+	b.controlled, b.controlJudged, b.controlSolved = controlled, judged, solved
+	if s.flow.ring != nil || w.Known&release.StreamingFigures != 0 {
 		s.pushFlow(w)
 	}
-}
-
-// keep takes a sample with its counts as the newest.
-func (s *spans) keep(x sample, counts *totals) {
-	if s.hi-s.lo >= int64(len(s.ring)-1) {
-		s.grow()
-	}
-	s.seen |= x.known
-	x.before = s.at(s.hi).before
-	*s.at(s.hi) = x
-	s.hi++
-	after := &s.at(s.hi).before
-	*after = x.before
-	after.violationsOf, after.violations = after.violationsOf+counts.violationsOf, after.violations+counts.violations
-	after.transfersOf, after.transfers = after.transfersOf+counts.transfersOf, after.transfers+counts.transfers
-	after.slowOf, after.slow = after.slowOf+counts.slowOf, after.slow+counts.slow
-	after.SolveCounts.Add(&counts.SolveCounts)
 }
 
 // relabel changes what a sample solved, and with it all totals after it.
 func (s *spans) relabel(seq int64, to SolveCounts) {
 	was := s.solved(seq, seq+1)
-	s.seen |= release.HasControl
+	if to.Controlled|to.ControlJudged|to.ControlSolved != 0 {
+		s.needRare()
+	}
 	for seq++; seq <= s.hi; seq++ {
-		c := &s.at(seq).before.SolveCounts
-		c.remove(&was)
-		c.Add(&to)
+		c := &s.at(seq).before
+		c.judged, c.solved = c.judged+to.Judged-was.Judged, c.solved+to.Solved-was.Solved
+		if s.rare != nil {
+			c := s.rareAt(seq)
+			c.controlled += to.Controlled - was.Controlled
+			c.controlJudged += to.ControlJudged - was.ControlJudged
+			c.controlSolved += to.ControlSolved - was.ControlSolved
+		}
 	}
 }
 
@@ -170,7 +204,19 @@ func (s *spans) grow() {
 		bigger[seq&int64(len(bigger)-1)] = *s.at(seq)
 	}
 	s.ring = bigger
+	s.growRare()
 	s.growFlow()
+}
+
+func (s *spans) growRare() {
+	if s.rare == nil {
+		return
+	}
+	bigger := make([]rareTotals, len(s.ring))
+	for seq := s.lo; seq <= s.hi; seq++ {
+		bigger[seq&int64(len(bigger)-1)] = *s.rareAt(seq)
+	}
+	s.rare = bigger
 }
 
 // slide moves both spans up to now and forgets what is out of reach and, where
@@ -210,6 +256,7 @@ func (s *spans) slide(l *Limits, now int64) {
 	if s.flow.ring != nil || s.cusum.on {
 		needed = s.neededBeside(l, now, needed)
 	}
+	s.plain, s.kept = s.isPlain(l), l.Keep
 	if keep == 0 {
 		keep = l.Reach()
 	}
@@ -222,6 +269,20 @@ func (s *spans) slide(l *Limits, now int64) {
 		lo++
 	}
 	s.lo = lo
+}
+
+// isPlain reports whether the spans are what they usually are: the slow span
+// reaches to the newest sample and as far back as anything is kept, so that lo is
+// slow; the fast one is no longer, and there are no others.
+func (s *spans) isPlain(l *Limits) bool {
+	return l.SlowSpanMax <= l.SlowSpan && l.LabelLag == 0 && l.Keep <= l.SlowSpan && l.Keep > 0 &&
+		l.FastSpan <= l.SlowSpan && l.FastSpan > 0 && s.flow.ring == nil && !s.cusum.on
+}
+
+// plainly reports whether the spans are plain under these limits, too, and begin
+// where they say.
+func (s *spans) plainly(l *Limits) bool {
+	return s.plain && s.sums.fast == l.FastSpan && s.sums.slow == l.SlowSpan && l.SlowSpanMax <= l.SlowSpan && l.LabelLag == 0 && s.kept == l.Keep && l.Judge == WindowJudge
 }
 
 // mature takes the windows up to an instant into the slow span.
@@ -245,7 +306,7 @@ func (s *spans) neededBeside(l *Limits, now, needed int64) int64 {
 
 // judged is how many judged requests the slow span would hold from a sample on.
 func (s *spans) judged(from int64) int64 {
-	return s.at(s.matured).before.Judged - s.at(from).before.Judged
+	return s.at(s.matured).before.judged - s.at(from).before.judged
 }
 
 // slowReach is how long the slow span is at window w: SlowSpan, or as far as

@@ -83,16 +83,19 @@ func (st State) MarshalJSON() ([]byte, error) {
 		out.Cusum = &cusumJSON{cusumSum: s.cusum.cusumSum, Folded: int(max(s.cusum.next-s.lo, 0))}
 	}
 	for seq := s.lo; seq < s.hi; seq++ {
-		x, n := s.at(seq), s.between(seq, seq+1)
-		j := sampleJSON{T: x.T, Total: x.Total, SolveCounts: n.SolveCounts}
+		x := s.at(seq)
+		j := sampleJSON{T: x.T, Total: s.at(seq+1).before.requests - x.before.requests, SolveCounts: s.solved(seq, seq+1)}
 		if x.known&release.HasViolations != 0 {
-			j.Violations = &n.violations
+			n, _ := s.violated(seq, seq+1)
+			j.Violations = &n
 		}
 		if x.known&release.HasTransfers != 0 {
-			j.Transfers = &n.transfers
+			n, _ := s.transferred(seq, seq+1)
+			j.Transfers = &n
 		}
 		if x.known&release.HasSlow != 0 {
-			j.Slow = &n.slow
+			n, _ := s.slowed(seq, seq+1)
+			j.Slow = &n
 		}
 		if s.flow.ring != nil {
 			j.Streaming = s.flowBetween(seq, seq+1)
@@ -129,20 +132,19 @@ func (st *State) UnmarshalJSON(b []byte) error {
 
 // read keeps a written window as the newest sample.
 func (s *spans) read(j *sampleJSON) {
-	n := totals{SolveCounts: j.SolveCounts}
-	var known release.Figures
-	if j.Controlled != 0 || j.ControlJudged != 0 || j.ControlSolved != 0 {
-		known = release.HasControl
-	}
+	w := release.Window{Total: j.Total, Judged: j.Judged, Solved: j.Solved, Known: release.HasSolved}
 	if j.Violations != nil {
-		n.violationsOf, n.violations, known = j.Total, *j.Violations, known|release.HasViolations
+		w.Violations, w.Known = *j.Violations, w.Known|release.HasViolations
 	}
 	if j.Transfers != nil {
-		n.transfersOf, n.transfers, known = j.Total, *j.Transfers, known|release.HasTransfers
+		w.Transfers, w.Known = *j.Transfers, w.Known|release.HasTransfers
 	}
 	if j.Slow != nil {
-		n.slowOf, n.slow, known = j.Total, *j.Slow, known|release.HasSlow
+		w.Slow, w.Known = *j.Slow, w.Known|release.HasSlow
 	}
-	s.keep(sample{T: j.T, Total: j.Total, known: known}, &n)
+	s.push(&w, j.T)
+	if c := &j.SolveCounts; c.Controlled|c.ControlJudged|c.ControlSolved != 0 {
+		s.relabel(s.hi-1, *c)
+	}
 	s.readFlow(&j.Streaming)
 }

@@ -277,7 +277,7 @@ func (s *spans) readFlow(c *StreamCounts) {
 			return
 		}
 		s.flow.ring = make([]StreamCounts, len(s.ring))
-		s.seen |= release.StreamingFigures
+		s.needRare()
 	}
 	*s.flowAt(s.hi) = *s.flowAt(s.hi - 1)
 	s.flowAt(s.hi).Add(c)

@@ -81,6 +81,7 @@ type pass struct {
 	parts   []load           // of windows that are longer than a tick, by the tick
 	canary  []release.Window // of the step in turn; a window without a span is a gap
 	bad     []release.Window // a stretch of it with a drop injected
+	sums    solveSums        // of the canary's windows, or of the bad ones
 	breaker breaker.State
 }
 
@@ -151,12 +152,17 @@ func (t *thinner) split(tick *load, weight release.Weight, at time.Time, canary,
 // restart is the least time after a trip before the breaker is looked at again.
 const restart = 25 * time.Minute
 
+// rest is how many ticks the breaker is not looked at after a trip.
+func (p *pass) rest(l *breaker.Limits) int {
+	return int(max(l.SlowSpan, restart) / p.r.history.tick)
+}
+
 // falseTrips counts the trips of a breaker over the week. After each it begins
 // anew with no evidence when a slow span has gone by.
 func (p *pass) falseTrips(l *breaker.Limits) (trips [release.Judged]int64) {
 	st := &p.breaker
 	st.Reset()
-	rest := int(max(l.SlowSpan, restart) / p.r.history.tick)
+	rest := p.rest(l)
 	for i := 0; i < len(p.canary); i++ {
 		w := &p.canary[i]
 		if w.Span == 0 {
@@ -268,11 +274,19 @@ func (p *pass) detect(l *breaker.Limits, from int) (run dropRun, before bool) {
 // that never trips saw the same sums as every higher one, which cannot trip
 // either.
 func (p *pass) thresholds(run *ReplayRun) {
-	if p.r.plain != nil {
-		run.plain = p.falseTrips(p.r.plain)[release.SolveRate]
+	r, s := p.r, &p.sums
+	s.read(p.canary)
+	if l := r.plain; l != nil {
+		s.lay(l)
+		run.plain = s.falseTrips(l.SolveFloor, p.rest(l))
 	}
-	for i := range p.r.grid {
-		run.grid[i].trips = p.falseTrips(&p.r.grid[i].limits)[release.SolveRate]
+	if len(r.grid) == 0 {
+		return
+	}
+	l := &r.grid[0].limits // the others differ by nothing but the floor
+	s.lay(l)
+	for i := range r.grid {
+		run.grid[i].trips = s.falseTrips(r.grid[i].limits.SolveFloor, p.rest(l))
 		if run.grid[i].trips == 0 {
 			break
 		}
@@ -280,15 +294,16 @@ func (p *pass) thresholds(run *ReplayRun) {
 	if len(p.bad) == 0 {
 		return
 	}
-	warm := p.warm(&p.r.plan.Steps[p.r.o.GridStep].Limits)
-	missed := false
-	for i := range p.r.grid {
+	s.read(p.bad)
+	s.lay(l)
+	warm, missed := p.warm(&r.plan.Steps[r.o.GridStep].Limits), false
+	for i := range r.grid {
 		if missed {
 			run.grid[i].drop = dropRun{tried: true}
 			continue
 		}
 		var before bool
-		run.grid[i].drop, before = p.detect(&p.r.grid[i].limits, warm)
+		run.grid[i].drop, before = s.detect(r.grid[i].limits.SolveFloor, warm)
 		missed = !run.grid[i].drop.found && !before
 	}
 }

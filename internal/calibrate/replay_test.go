@@ -543,7 +543,7 @@ func TestTheGridIsWhatEachThresholdAloneWouldDo(t *testing.T) {
 		alone := gridRun{trips: p.falseTrips(&r.grid[i].limits)[release.SolveRate]}
 		alone.drop, _ = p.detect(&r.grid[i].limits, p.warm(&r.grid[i].limits))
 		got := run.grid[i]
-		if got.trips != alone.trips || got.drop.found != alone.drop.found || got.drop.ticks != alone.drop.ticks {
+		if got.trips != alone.trips || got.drop.found != alone.drop.found || got.drop.ticks != alone.drop.ticks || got.drop.found && got.drop.exposure != alone.drop.exposure {
 			t.Errorf("%v points: %+v in the grid, %+v alone", r.grid[i].pp, got, alone)
 		}
 		if got.trips > 0 {

@@ -45,14 +45,19 @@ type globalFlags struct {
 
 // Main runs the command line args (without the program's name) and returns
 // the exit code. Ctrl-C, SIGTERM and SIGHUP cancel the command's context; a
-// second signal kills.
+// second signal kills. So does the first where there is nothing to finish: before
+// the command runs, and while it does one thing only, as help and version do.
 func Main(args []string, app *App) ExitCode {
 	app.hangup = &hangup{}
-	ctx, stop := app.hangup.untilSignal()
-	defer stop()
+	ctx, stop := context.Background(), func() {}
+	defer func() { stop() }()
 
 	root := newRootCmd(app, args)
 	root.SetArgs(args)
+	root.PersistentPreRun = func(cmd *cobra.Command, _ []string) {
+		ctx, stop = app.hangup.untilSignal()
+		cmd.SetContext(ctx)
+	}
 	err := root.ExecuteContext(ctx)
 	if code, interrupted := interruption(ctx); interrupted {
 		return code // also where what was under way has been finished

@@ -24,6 +24,8 @@ func newVersionCmd(app *App) *cobra.Command {
 		Use:   "version",
 		Short: "Print the version",
 		Args:  cobra.NoArgs,
+
+		PersistentPreRun: func(*cobra.Command, []string) {}, // it ends before a signal could be waited for: see Main
 		RunE: func(*cobra.Command, []string) error {
 			format, err := app.wantOutput("text", "json")
 			if err != nil {

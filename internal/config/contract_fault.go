@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-	broken "github.com/santhosh-tekuri/jsonschema/v6/kind"
+	"github.com/canaryctl/canaryctl/internal/jsonschema"
+	broken "github.com/canaryctl/canaryctl/internal/jsonschema/kind"
 
 	"github.com/canaryctl/canaryctl/internal/shadow"
 )

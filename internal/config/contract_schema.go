@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
+	"github.com/canaryctl/canaryctl/internal/jsonschema"
 	"gopkg.in/yaml.v3"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
@@ -129,7 +129,7 @@ func samePlace(s *jsonschema.Schema) []*jsonschema.Schema {
 
 // furtherIn lists the schemas that are held against what lies in the value.
 func furtherIn(s *jsonschema.Schema) []*jsonschema.Schema {
-	out := slices.Concat([]*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema}, s.PrefixItems)
+	out := slices.Concat([]*jsonschema.Schema{s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems}, s.PrefixItems)
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		out = append(out, s.Properties[name])
 	}

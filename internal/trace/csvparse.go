@@ -3,7 +3,6 @@ package trace
 import (
 	"bytes"
 	"math/bits"
-	"slices"
 	"unicode/utf8"
 )
 
@@ -81,12 +80,14 @@ func (p *csvParser) guess(b *block, quick bool) {
 // many lines it has, or 0 where it must be read with care.
 func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 	p.begin()
-	p.high = false
 	end, lines, ok := p.cells(b.buf, i)
 	if !ok || end-i >= maxLine || end >= b.n { // with the last newline, or without
 		return 0, 0
 	}
-	p.q.raw = bytes.TrimSuffix(b.buf[i:end], []byte("\r"))
+	p.q.raw = b.buf[i:end]
+	if last := end - 1; last >= i && b.buf[last] == '\r' {
+		p.q.raw = b.buf[i:last]
+	}
 	if !p.take(out, line, p.high) {
 		return 0, 0
 	}
@@ -94,122 +95,185 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 	return end + 1, lines
 }
 
-// csvScan is where a parser stands in a row.
-type csvScan struct {
-	wanted int // which of the recipe's cells comes next
-	want   int // its column, -1 where there is none
-	column int
-	from   int // where the cell starts
+// cells reads the cells of the row at b[i] into p.q. It returns the index of the
+// newline that ends the row, and how many lines it has.
+//
+// Cells that nothing is read from are skipped several at a time. From the first
+// one on that is not as most are the cells are read one by one.
+func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
+	p.high = false
+	column, last := 0, len(p.rc.uses)-1
+	for k := range p.rc.steps {
+		step := &p.rc.steps[k]
+		if step.skip > 0 {
+			next := skipCells(b, i, step.skip)
+			if next == 0 {
+				return p.oddCells(b, i, column)
+			}
+			i, column = next, column+step.skip
+		}
+		if step.use == toText {
+			next := skipCells(b, i, 1)
+			if end = next - 1; next == 0 || !p.rowTaker.put(step.field, trim(b[i:end])) {
+				return p.oddCells(b, i, column)
+			}
+		} else if end, ok = p.short(step.cellUse, b, i); !ok {
+			return p.oddCells(b, i, column)
+		}
+		if column == last {
+			return end, 1, b[end] == '\n'
+		}
+		if b[end] != ',' {
+			return end, 0, false
+		}
+		i, column = end+1, column+1
+	}
+	if column == last && b[i] == '\n' && column > 0 { // an empty cell
+		return i, 1, true
+	}
+	return p.oddCells(b, i, column)
 }
 
-// cells reads the cells of the row at b[i] into p.q, eight bytes at a time. It
-// returns the index of the newline that ends the row, and how many lines it has.
-func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
-	at := csvScan{want: p.rc.cells[0].index, from: i}
-	high := uint64(0)
-	for lines = 1; ; {
+// skipCells returns the index after so many cells, each of which a comma ends, or
+// 0 where one is quoted, not ASCII, or the last of its row.
+func skipCells(b []byte, i, n int) int {
+	for ; ; i += 8 {
 		x := load(b, i)
+		comma := x ^ ones*','
+		// Exact for each byte: nothing is carried from one to the next.
+		m := ^((comma&^highs + ones*0x7f) | comma) & highs
+		low := ^(((x | highs) - ones*',') &^ x) & highs // below a comma, or not ASCII
+		found := bits.OnesCount64(m)
+		if found < n {
+			if low != 0 && !onlyBlanks(x) {
+				return 0
+			}
+			n -= found
+			continue
+		}
+		for ; n > 1; n-- {
+			m &= m - 1
+		}
+		m &= -m
+		if low&(m-1) != 0 && !onlyBlanks(x) {
+			return 0
+		}
+		return i + bits.TrailingZeros64(m)/8 + 1
+	}
+}
+
+// onlyBlanks reports whether none of eight bytes is a newline, a quote, a NUL or
+// not ASCII.
+func onlyBlanks(x uint64) bool {
+	line, quote := x^ones*'\n', x^ones*'"'
+	return ((line-ones)&^line|(quote-ones)&^quote|(x-ones)&^x|x)&highs == 0
+}
+
+// oddCells reads the cells of a row from one on.
+func (p *csvParser) oddCells(b []byte, i, column int) (end, lines int, ok bool) {
+	lines = 1
+	start := i
+	for ; column < len(p.rc.uses); column++ {
+		use := &p.rc.uses[column]
+		if end, ok = p.short(use, b, i); !ok {
+			var newlines int
+			if end, newlines, ok = p.cell(use, b, i); !ok {
+				return end, 0, false
+			}
+			lines += newlines
+		}
+		if b[end] != ',' {
+			return end, lines, column == len(p.rc.uses)-1 && (column > 0 || !blank(b[start:end]))
+		}
+		i = end + 1
+	}
+	return end, 0, false // there are more cells than columns
+}
+
+// short reads a cell that looks as those of its field mostly do. Of everything
+// else it says no.
+func (p *csvParser) short(use *cellUse, b []byte, i int) (end int, ok bool) {
+	f := use.field
+	switch use.use {
+	case toInstant: // mostly of the same minute as the one before
+		t, end, ok := p.clock.read(b, i)
+		if !ok || !ends(b[end]) {
+			return i, false
+		}
+		p.q.meet(f)
+		p.q.t, p.clock.zone = t, false
+		return end, true
+	case toNumber:
+		n, end, ok := shortNumber(b, i)
+		if !ok || !ends(b[end]) || n.mant >= 1<<53 {
+			return i, false
+		}
+		p.q.meet(f)
+		p.q.nums[f] = n
+		return end, true
+	case toFlag:
+		switch x := load(b, i); {
+		case x&0xffffffff == wordTrue && ends(b[i+4]):
+			p.q.meet(f)
+			p.q.flags.add(f)
+			return i + 4, true
+		case x&0xffffffffff == wordFalse && ends(b[i+5]):
+			p.q.meet(f)
+			return i + 5, true
+		case ends(byte(x)):
+			p.q.meet(f)
+			p.q.null.add(f)
+			return i, true
+		}
+	}
+	return i, false
+}
+
+// ends reports whether a byte ends a cell.
+func ends(c byte) bool { return c == ',' || c == '\n' }
+
+// cell reads a cell of any kind. It returns where it ends and how many newlines
+// are in it.
+func (p *csvParser) cell(use *cellUse, b []byte, i int) (end, newlines int, ok bool) {
+	if b[i] == '"' {
+		return p.quoted(use, b, i+1)
+	}
+	for end = i; ; end += 8 {
+		x := load(b, end)
 		comma, line, quote := x^ones*',', x^ones*'\n', x^ones*'"'
-		high |= x
-		// Of each byte that is looked for the lowest is found; those above it may
-		// err, so the byte itself is looked at.
+		// Of each byte that is looked for the lowest is right, so the lowest of all.
 		m := ((comma-ones)&^comma | (line-ones)&^line | (quote-ones)&^quote | (x-ones)&^x) & highs
-		next := i + 8
-		for ; m != 0; m &= m - 1 {
-			j := i + bits.TrailingZeros64(m)/8
-			c := b[j]
-			if c == ',' || c == '\n' {
-				if at.column == at.want && !p.plain(&at, b, j, high) {
-					return j, 0, false
-				}
-				at.column++
-				if c == '\n' {
-					p.high = p.high || high&highs != 0
-					return j, lines, at.column == p.rc.width && (at.column > 1 || !blank(b[at.from:j]))
-				}
-				at.from = j + 1
-				continue
-			}
-			if c == 0 || c == '"' && j != at.from {
-				return j, 0, false
-			}
-			if c != '"' {
-				continue
-			}
-			newlines := 0
-			if next, newlines, ok = p.quoted(&at, b, j+1); !ok {
-				return j, 0, false
-			}
-			if lines += newlines; b[next] == '\n' {
-				p.high = p.high || high&highs != 0
-				return next, lines, at.column == p.rc.width
-			}
-			next++
-			at.from = next
+		if p.high = p.high || x&highs != 0; m != 0 {
+			end += bits.TrailingZeros64(m) / 8
 			break
 		}
-		i = next
 	}
+	return end, 0, ends(b[end]) && p.put(use, b[i:end])
 }
 
-// next returns the field of the cell that is wanted, and goes on to the next one.
-func (p *csvParser) next(at *csvScan) Field {
-	f := p.rc.cells[at.wanted].field
-	at.wanted++
-	at.want = p.rc.cells[at.wanted].index
-	return f
-}
-
-// plain reads the cell that ends at b[j] into the fields that stand there.
-func (p *csvParser) plain(at *csvScan, b []byte, j int, high uint64) bool {
-	for at.column == at.want {
-		f := p.next(at)
-		switch classes[f] {
-		case instantClass: // mostly of the same minute as the one before
-			if t, ok := p.clock.of(b[at.from:j]); ok {
-				p.q.meet(f)
-				p.q.t, p.clock.zone = t, false
-				continue
-			}
-		case numberClass:
-			if n, end, ok := shortNumber(b, at.from); ok && end == j && n.mant < 1<<53 {
-				p.q.meet(f)
-				p.q.nums[f] = n
-				continue
-			}
-		case flagClass:
-			if end, ok := p.word(b, at.from, f); ok && end == j {
-				continue
+// put reads the text of a cell into the fields that stand there.
+func (p *csvParser) put(use *cellUse, text []byte) bool {
+	switch use.use {
+	case skipped:
+		return true
+	case toMany:
+		for _, f := range use.fields {
+			if !p.text(f, text) {
+				return false
 			}
 		}
-		text := b[at.from:j]
-		if high&highs != 0 && !utf8.Valid(text) || !p.put(f, trim(text)) {
-			return false
-		}
+		return true
 	}
-	return true
+	return p.text(use.field, text)
 }
 
-// word reads true or false.
-func (p *csvParser) word(b []byte, i int, f Field) (end int, ok bool) {
-	switch x := load(b, i); {
-	case x&0xffffffff == wordTrue:
-		end = i + 4
-	case x&0xffffffffff == wordFalse:
-		end = i + 5
-	}
-	if c := b[end]; end == 0 || c != ',' && c != '\n' {
-		return end, false
-	}
-	if p.q.meet(f); end == i+4 {
-		p.q.flags.add(f)
-	}
-	return end, true
+func (p *csvParser) text(f Field, text []byte) bool {
+	return (!p.high || utf8.Valid(text)) && p.rowTaker.put(f, trim(text))
 }
 
 // quoted reads the quoted cell whose first byte is b[i]. It returns the index of
 // the comma or newline after it, and how many newlines are in it.
-func (p *csvParser) quoted(at *csvScan, b []byte, i int) (end, newlines int, ok bool) {
+func (p *csvParser) quoted(use *cellUse, b []byte, i int) (end, newlines int, ok bool) {
 	from, doubled := i, false
 	for {
 		x := load(b, i)
@@ -237,31 +301,54 @@ func (p *csvParser) quoted(at *csvScan, b []byte, i int) (end, newlines int, ok 
 			if b[end] != ',' && b[end] != '\n' || newlines > 0 && bytes.Contains(b[from:i], []byte("\r\n")) { // which count as one newline
 				return i, 0, false
 			}
-			return end, newlines, p.cell(at, b[from:i-1], doubled)
+			text := b[from : i-1]
+			if use.use != skipped && (doubled || bytes.IndexByte(text, '\r') >= 0) { // it must be decoded
+				return i, 0, false
+			}
+			return end, newlines, p.put(use, text)
 		default: // a NUL, of which there must be one where the block ends
 			return i, 0, false
 		}
 	}
 }
 
-// cell takes the text of a quoted cell where it is wanted.
-func (p *csvParser) cell(at *csvScan, text []byte, doubled bool) bool {
-	for at.column == at.want {
-		if doubled || bytes.IndexByte(text, '\r') >= 0 { // it must be decoded
-			return false
-		}
-		if f := p.next(at); p.high && !utf8.Valid(text) || !p.put(f, trim(text)) {
-			return false
-		}
-	}
-	at.column++
-	return true
+// cellUse says what is done with the cells of a column.
+type cellUse struct {
+	use    keyUse
+	field  Field
+	fields []Field // in place of it, where there are several
 }
 
-// plainCells are the columns in which fields stand, in their order, and after
-// them one that is not there; or false where some cell holds JSON of its own.
-func (c *csvReader) plainCells() ([]csvCell, bool) {
-	cells := slices.Clone(c.cells)
-	slices.SortStableFunc(cells, func(a, b csvCell) int { return a.index - b.index })
-	return append(cells, csvCell{index: -1}), !slices.ContainsFunc(cells, func(c csvCell) bool { return c.inner != nil })
+// csvStep is a cell that is read after some that are not.
+type csvStep struct {
+	skip int
+	*cellUse
+}
+
+// cellUses says what is done with the cells of all columns, or false where some
+// cell holds JSON of its own.
+func (c *csvReader) cellUses() (uses []cellUse, plain bool) {
+	uses = make([]cellUse, len(c.header))
+	for _, cell := range c.cells {
+		if cell.inner != nil {
+			return nil, false
+		}
+		use := &uses[cell.index]
+		use.fields = append(use.fields, cell.field)
+		use.use, use.field = useOf(use.fields), cell.field
+	}
+	return uses, true
+}
+
+// stepsOf are the cells that are read, in their order.
+func stepsOf(uses []cellUse) (steps []csvStep) {
+	skip := 0
+	for i := range uses {
+		if uses[i].use == skipped {
+			skip++
+			continue
+		}
+		steps, skip = append(steps, csvStep{skip, &uses[i]}), 0
+	}
+	return steps
 }

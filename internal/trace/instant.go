@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"encoding/binary"
 	"fmt"
 	"math"
 	"strings"
@@ -21,50 +22,51 @@ type clock struct {
 // minute is the minute of the time read last: the next one is mostly in the
 // same.
 type minute struct {
-	text [len("2006-01-02T15:04:")]byte // all 0 where there is none
+	text [2]uint64 // "2006-01-02T15:04", 0 where there is none; a colon follows
 	at   int64
 }
 
-// of reads a time of this minute, in UTC, with at most nanoseconds. Of everything
-// else it says no.
-func (m *minute) of(s []byte) (t int64, ok bool) {
-	n := len(m.text)
-	if m.text[0] == 0 || len(s) < n+len("05Z") || len(s) > n+len("05.000000000Z") || string(s[:n]) != string(m.text[:]) || s[len(s)-1] != 'Z' {
-		return 0, false
+// read reads a time of this minute that starts at b[i], in UTC, with at most
+// nanoseconds, and returns the index after it. Of everything else it says no. It
+// needs blockPad bytes after the time.
+func (m *minute) read(b []byte, i int) (t int64, end int, ok bool) {
+	head := (*[20]byte)(b[i:])
+	if binary.LittleEndian.Uint64(head[:8])^m.text[0]|binary.LittleEndian.Uint64(head[8:16])^m.text[1] != 0 || head[16] != ':' || m.text[0] == 0 {
+		return 0, i, false
 	}
-	tens, units, s := s[n]-'0', s[n+1]-'0', s[n+2:len(s)-1]
+	tens, units := head[17]-'0', head[18]-'0'
 	if tens > 5 || units > 9 {
-		return 0, false
+		return 0, i, false
 	}
 	t = m.at + (int64(tens)*10+int64(units))*int64(time.Second)
-	if len(s) == 0 {
-		return t, true
+	if i += len("2006-01-02T15:04:05"); head[19] != '.' {
+		return t, i + 1, head[19] == 'Z'
 	}
-	if s[0] != '.' || len(s) == 1 {
+	fraction, n := digits8(load(b, i+1))
+	ns := int64(fraction) * int64(powersOf10[9-n])
+	if i += 1 + n; n == 8 && b[i]-'0' <= 9 {
+		ns += int64(b[i] - '0')
+		i++
+	}
+	return t + ns, i + 1, n > 0 && b[i] == 'Z'
+}
+
+// of reads the same from a text of its own.
+func (m *minute) of(s []byte) (t int64, ok bool) {
+	var padded [len("2006-01-02T15:04:05.000000000Z") + blockPad]byte
+	if len(s) > len(padded)-blockPad {
 		return 0, false
 	}
-	ns, digits := int64(0), s[1:]
-	if len(digits) >= 8 {
-		v, n := digits8(load(digits, 0))
-		if n < 8 {
-			return 0, false
-		}
-		ns, digits = int64(v), digits[8:]
-	}
-	for _, c := range digits {
-		if c -= '0'; c > 9 {
-			return 0, false
-		}
-		ns = ns*10 + int64(c)
-	}
-	return t + ns*int64(pow10(10-len(s))), true
+	copy(padded[:], s)
+	t, end, ok := m.read(padded[:], 0)
+	return t, ok && end == len(s)
 }
 
 // remember makes the minute that of a time in UTC, if it is written so.
 func (m *minute) remember(s []byte, t int64) {
-	if n := len(m.text); len(s) > n && s[n-1] == ':' && s[n-7] == 'T' && s[len(s)-1] == 'Z' && s[n] < '6' {
+	if n := len("2006-01-02T15:04:"); len(s) > n && s[n-1] == ':' && s[n-7] == 'T' && s[len(s)-1] == 'Z' && s[n] < '6' {
 		m.at = floorTo(t, int64(time.Minute))
-		copy(m.text[:], s)
+		m.text = [2]uint64{load(s, 0), load(s, 8)}
 	}
 }
 

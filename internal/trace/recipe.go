@@ -15,8 +15,8 @@ type recipe struct {
 	labelled []Field // the fields that say of which arm a row is
 	clock    clock
 	keys     *keyBook  // of JSON lines
-	cells    []csvCell // of CSV, by column
-	width    int       // columns of CSV
+	uses     []cellUse // of the columns of CSV
+	steps    []csvStep // of those, the ones that are read
 	quick    bool      // rows are records, and nothing else has to be done with them
 	summed   bool      // rows may be summed up: their times, arms, latencies, costs and flags are all there is to them
 	span     int64     // of windows
@@ -48,8 +48,9 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 		rc.keys = reader.book()
 	case *csvReader:
 		plain := false
-		rc.cells, plain = reader.plainCells()
-		rc.quick, rc.width = rc.quick && plain, len(reader.header)
+		rc.uses, plain = reader.cellUses()
+		rc.steps = stepsOf(rc.uses)
+		rc.quick = rc.quick && plain
 	}
 	return rc
 }

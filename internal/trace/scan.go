@@ -56,9 +56,9 @@ type keyUse uint8
 
 const (
 	skipped keyUse = iota
+	toText
 	toFlag
 	toNumber
-	toText
 	toInstant
 	toMany // fields of any kind
 )
@@ -103,6 +103,14 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 		}
 		if b[i] == '"' {
 			from := i + 1
+			if key.use == toInstant { // mostly of the same minute as the one before
+				if t, end, ok := s.clock.read(b, from); ok && b[end] == '"' {
+					s.q.meet(key.field)
+					s.q.t, s.clock.zone = t, false
+					i = end + 1
+					continue
+				}
+			}
 			m := special(load(b, from))
 			for i = from; m == 0; m = special(load(b, i)) {
 				i += 8
@@ -151,13 +159,6 @@ func (s *jsonScanner) other(b []byte, i int, last *keySlot) *keySlot {
 
 // plain takes the text of a string in which nothing is escaped.
 func (s *jsonScanner) plain(text []byte, key *keySlot) bool {
-	if key.use == toInstant { // mostly of the same minute as the one before
-		if t, ok := s.clock.of(text); ok {
-			s.q.meet(key.field)
-			s.q.t, s.clock.zone = t, false
-			return true
-		}
-	}
 	text = trim(text)
 	if key.use != toMany {
 		return s.put(key.field, text)
@@ -255,24 +256,29 @@ func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
 	}
 	fields, known := s.keys.flat[string(name)]
 	k.strange = !known && !s.keys.full && !s.keys.others[string(name)]
-	switch len(fields) {
-	case 0:
-		return k
-	case 1:
-		k.field, k.use = fields[0], toText
-	default:
-		k.fields, k.use = fields, toMany
-		return k
-	}
-	switch classes[k.field] {
-	case numberClass:
-		k.use = toNumber
-	case flagClass:
-		k.use = toFlag
-	case instantClass:
-		k.use = toInstant
+	if k.fields, k.use = fields, useOf(fields); len(fields) > 0 {
+		k.field = fields[0]
 	}
 	return k
+}
+
+// useOf says what is done with a value that is read into such fields.
+func useOf(fields []Field) keyUse {
+	switch {
+	case len(fields) == 0:
+		return skipped
+	case len(fields) > 1:
+		return toMany
+	}
+	switch classes[fields[0]] {
+	case numberClass:
+		return toNumber
+	case flagClass:
+		return toFlag
+	case instantClass:
+		return toInstant
+	}
+	return toText
 }
 
 // read reads the value at b[i] into the fields of a key.
@@ -510,21 +516,31 @@ func shortNumber(b []byte, i int) (n number, end int, ok bool) {
 		n.neg = true
 		i++
 	}
-	before, count := digits8(load(b, i))
-	if count == 0 || count > 1 && b[i] == '0' {
+	x := load(b, i)
+	others := nonDigits(x)
+	before := bits.TrailingZeros64(others) / 8
+	if before == 0 || before > 1 && byte(x) == '0' {
 		return n, i, false
 	}
-	i += count
-	n.mant = before
-	if b[i] == '.' {
-		after, count := digits8(load(b, i+1))
+	x ^= ones * '0'
+	if end = i + before; before == 8 || b[end] != '.' {
+		n.mant = eightDigits(x << (64 - 8*before))
+	} else if all := bits.TrailingZeros64(others&(others-1)) / 8; all < 8 { // the number and what follows are in one word
+		if all == before+1 {
+			return n, i, false
+		}
+		whole := uint64(1)<<(8*before) - 1
+		n.mant = eightDigits((x&whole | x>>8&^whole) << (64 - 8*(all-1)))
+		n.exp, end = before+1-all, i+all
+	} else {
+		after, count := digits8(load(b, end+1))
 		if count == 0 {
 			return n, i, false
 		}
-		i += 1 + count
-		n.mant, n.exp = before*powersOf10[count]+after, -count
+		n.mant = eightDigits(x<<(64-8*before))*powersOf10[count] + after
+		n.exp, end = -count, end+1+count
 	}
-	return n, i, b[i]-'0' > 9 && b[i]|0x20 != 'e'
+	return n, end, b[end]-'0' > 9 && b[end]|0x20 != 'e'
 }
 
 // shortEnd returns the index after such a number where a comma or a bracket
@@ -533,37 +549,49 @@ func shortEnd(b []byte, i int) int {
 	if b[i] == '-' {
 		i++
 	}
-	n := digits(load(b, i))
-	if n == 0 || n == 8 || n > 1 && b[i] == '0' {
+	x := load(b, i)
+	others := nonDigits(x)
+	n := bits.TrailingZeros64(others) / 8
+	if n == 0 || n == 8 || n > 1 && byte(x) == '0' {
 		return 0
 	}
-	if i += n; b[i] == '.' {
-		if n = digits(load(b, i+1)); n == 0 || n == 8 {
+	if b[i+n] == '.' {
+		if all := bits.TrailingZeros64(others&(others-1)) / 8; all == n+1 {
 			return 0
+		} else if all < 8 {
+			n = all
+		} else {
+			more := bits.TrailingZeros64(nonDigits(load(b, i+n+1))) / 8
+			if more == 0 || more == 8 {
+				return 0
+			}
+			n += 1 + more
 		}
-		i += 1 + n
 	}
-	if c := b[i]; c != ',' && c != '}' {
+	if i += n; b[i] != ',' && b[i] != '}' {
 		return 0
 	}
 	return i
 }
 
-// digits is how many digits there are at the start of eight bytes.
-func digits(x uint64) int {
+// nonDigits has the highest bit of each byte set that is no digit.
+func nonDigits(x uint64) uint64 {
 	x ^= ones * '0'
-	return bits.TrailingZeros64((x+ones*(0x80-10)|x)&highs) / 8
+	return (x&^highs + ones*(0x80-10) | x) & highs
 }
 
 // digits8 reads the digits at the start of eight bytes, and how many there are.
 func digits8(x uint64) (value uint64, count int) {
-	x ^= ones * '0'
-	// As in stringEnd, the lowest of the bits is right.
-	count = bits.TrailingZeros64((x+ones*(0x80-10)|x)&highs) / 8
-	x <<= 64 - 8*count // digits that are not there become leading zeros
+	count = bits.TrailingZeros64(nonDigits(x)) / 8
+	return eightDigits((x ^ ones*'0') << (64 - 8*count)), count // digits that are not there become leading zeros
+}
+
+// eightDigits is the value of eight digits from 0 to 9, the first of which is in the
+// lowest byte.
+func eightDigits(x uint64) uint64 {
 	x = x * (10<<8 + 1) >> 8 & (ones2 * 0xff)
 	x = x * (100<<16 + 1) >> 16 & (ones4 * 0xffff)
-	return x * (10000<<32 + 1) >> 32, count
+	return x * (10000<<32 + 1) >> 32
 }
 
 // digitsEnd returns the index after the digits at b[i]; ok says that there is

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/charmbracelet/bubbles/key"
-	"github.com/charmbracelet/bubbles/textinput"
 	tea "github.com/charmbracelet/bubbletea"
 
 	"github.com/canaryctl/canaryctl/internal/watch"
@@ -22,7 +21,7 @@ type question struct {
 	id     *byte // tells it from others, whatever was typed since
 	action Action
 	shown  watch.Snapshot // that the person decides on
-	reason textinput.Model
+	reason line
 	read   bool // it has stood on the screen long enough to be read
 }
 
@@ -53,11 +52,7 @@ func (m model) reads(q *question) model {
 const longestReason = 500
 
 func newQuestion(a Action, shown *watch.Snapshot) *question {
-	in := textinput.New()
-	in.Prompt, in.CharLimit = "", longestReason
-	in.KeyMap.Paste.SetEnabled(false) // it would start a program; a terminal pastes by itself
-	in.Focus()
-	return &question{id: new(byte), action: a, shown: *shown, reason: in}
+	return &question{id: new(byte), action: a, shown: *shown}
 }
 
 // ask asks about the action of a key.
@@ -141,10 +136,9 @@ func (m model) answer(msg tea.KeyMsg) (tea.Model, tea.Cmd) {
 		return m, nil
 	}
 	next := *q
-	var cmd tea.Cmd
-	next.reason, cmd = q.reason.Update(msg)
+	next.reason = q.reason.press(msg, longestReason)
 	m.asking = &next
-	return m, cmd
+	return m, nil
 }
 
 // doing says what is under way.
@@ -162,7 +156,7 @@ var errBroke = errors.New("it broke off")
 
 // errand is what was confirmed. It is not broken off with the view.
 func (m model) errand(q *question) *errand {
-	actions, reason, shown := m.o.Actions, q.reason.Value(), q.shown
+	actions, reason, shown := m.o.Actions, string(q.reason.text), q.shown
 	e := &errand{action: q.action}
 	begun, came := make(chan struct{}, 1), make(chan carriedOutMsg, 1)
 	e.do = func() carriedOutMsg {

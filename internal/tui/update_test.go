@@ -103,8 +103,8 @@ func difference(a, b model, cmd tea.Cmd) string {
 		say("asks %d", b.asking.action)
 	case a.asking != nil && b.asking == nil:
 		say("leaves the question")
-	case a.asking != nil && a.asking.reason.Value() != b.asking.reason.Value():
-		say("types %q", b.asking.reason.Value())
+	case a.asking != nil && string(a.asking.reason.text) != string(b.asking.reason.text):
+		say("types %q", string(b.asking.reason.text))
 	}
 	for _, c := range []struct {
 		what string
@@ -295,8 +295,8 @@ func TestAQuestionThatIsLeftDoesNothing(t *testing.T) {
 		if cmd != nil || m.asking != nil || m.gone || len(h.deeds) > 0 || m.note != "nothing was done" {
 			t.Errorf("%s: command %v, left %v, done %v, note %q", leave, cmd != nil, m.gone, h.deeds, m.note)
 		}
-		if m = pressed(m, "r"); m.asking.reason.Value() != "" {
-			t.Errorf("%s: the next question begins with %q", leave, m.asking.reason.Value())
+		if m = pressed(m, "r"); string(m.asking.reason.text) != "" {
+			t.Errorf("%s: the next question begins with %q", leave, string(m.asking.reason.text))
 		}
 	}
 }
@@ -309,7 +309,7 @@ func TestAReasonIsEdited(t *testing.T) {
 		t.Errorf("done %v", h.deeds)
 	}
 	m = pressed(m, "p", strings.Repeat("x", 600))
-	if n := len(m.asking.reason.Value()); n != longestReason {
+	if n := len(string(m.asking.reason.text)); n != longestReason {
 		t.Errorf("a reason of %d letters", n)
 	}
 }
@@ -540,7 +540,7 @@ func TestAResizeKeepsWhatIsOpen(t *testing.T) {
 		}
 	}
 	m := pressed(sized(shown(held()), 80, 24), "r", "sums")
-	if m = pressed(sized(m, 40, 12), "!"); m.asking == nil || m.asking.reason.Value() != "sums!" {
+	if m = pressed(sized(m, 40, 12), "!"); m.asking == nil || string(m.asking.reason.text) != "sums!" {
 		t.Error("a resize ends what is being typed")
 	}
 }
@@ -809,7 +809,7 @@ func TestKeysThatAreReadTogetherAreTakenOneByOne(t *testing.T) {
 		t.Errorf("jjj: signal %d, want %d", m.chosenSignal(), want)
 	}
 	m = pressed(sized(shown(held()), 80, 24), "rtotals")
-	if m.asking == nil || m.asking.reason.Value() != "totals" {
+	if m.asking == nil || string(m.asking.reason.text) != "totals" {
 		t.Error("what is typed ahead of a question is lost")
 	}
 	if m = pressed(sized(shown(held()), 80, 24), "jq"); !m.gone {
@@ -826,7 +826,7 @@ func TestWhatIsPastedIsNoKeys(t *testing.T) {
 	}
 	next, _ = pressed(m, "p").Update(tea.KeyMsg{Type: tea.KeyRunes, Runes: []rune("see\x1b[31m\nTICKET-7\r"), Paste: true})
 	m = next.(model)
-	if m.asking == nil || !strings.HasPrefix(m.asking.reason.Value(), "see") || !strings.HasSuffix(strings.TrimSpace(m.asking.reason.Value()), "TICKET-7") {
+	if m.asking == nil || !strings.HasPrefix(string(m.asking.reason.text), "see") || !strings.HasSuffix(strings.TrimSpace(string(m.asking.reason.text)), "TICKET-7") {
 		t.Fatalf("a pasted reason: %v", m.asking)
 	}
 	if view := m.View(); strings.ContainsAny(view, "\x1b\r") {

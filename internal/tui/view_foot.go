@@ -50,7 +50,7 @@ func (m *model) questionLines() []string {
 	}
 	if q.wantsReason() {
 		why := "why (or nothing): "
-		value, at := []rune(q.reason.Value()), q.reason.Position()
+		value, at := q.reason.text, q.reason.at
 		if len(value) >= longestReason {
 			why = "why (no more fits): "
 		}
