@@ -217,26 +217,22 @@ func (st *State) enter(p release.Phase, now time.Time) {
 // rule out is ruled out first: most windows are past nothing.
 func (st *State) fastLayer(l *Limits, w *release.Window) (release.Signal, bool) {
 	s := &st.spans
-	a, b := &s.at(s.fast).before, &s.at(s.hi).before
-	if n := b.violations - a.violations; n >= l.ViolationLimit {
-		if _, of := s.violated(s.fast, s.hi); of > 0 && n >= l.ViolationsAllowed(of) && st.past(l, release.Violations) {
-			return release.Violations, true
-		}
+	a, b, rareA, rareB := &s.at(s.fast).before, &s.at(s.hi).before, s.rareAt(s.fast), s.rareAt(s.hi)
+	if n, of := b.violations-a.violations, b.requests-a.requests-(rareB.unviolated-rareA.unviolated); n >= l.ViolationLimit && of > 0 && n >= l.ViolationsAllowed(of) && st.past(l, release.Violations) {
+		return release.Violations, true
 	}
 	if w.Known&release.HasCost != 0 && w.Cost >= l.CostRatio && w.Total >= l.CostMinSamples && st.past(l, release.Cost) {
 		return release.Cost, true
 	}
 	if l.P99ByCount {
-		if n, of := s.slowed(s.fast, s.hi); n >= l.MinSlow && l.CountTrips(release.P99, n, of) && st.past(l, release.P99) {
+		if n, of := rareB.slow-rareA.slow, rareB.slowOf-rareA.slowOf; n >= l.MinSlow && of > 0 && !below(n, of, l.SlowRate) && st.past(l, release.P99) {
 			return release.P99, true
 		}
 	} else if w.Known&release.HasP99 != 0 && w.P99MS >= l.P99MS && w.Total >= l.P99MinSamples && st.past(l, release.P99) {
 		return release.P99, true
 	}
-	if n := b.transfers - a.transfers; n >= l.MinTransfers {
-		if _, of := s.transferred(s.fast, s.hi); l.CountTrips(release.Transfers, n, of) && st.past(l, release.Transfers) {
-			return release.Transfers, true
-		}
+	if n, of := b.transfers-a.transfers, b.requests-a.requests-(rareB.untransferred-rareA.untransferred); n >= l.MinTransfers && of > 0 && !below(n, of, l.TransferRate) && st.past(l, release.Transfers) {
+		return release.Transfers, true
 	}
 	if w.Known&release.StreamingFigures == 0 {
 		return 0, false

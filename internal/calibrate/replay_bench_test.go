@@ -78,7 +78,7 @@ func BenchmarkReplayRelease(b *testing.B) {
 	seed, done := uint64(0), 0
 	for b.Loop() {
 		seed++
-		run, err := r.climb(seed)
+		run, err := r.climb(seed, new(memory))
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -26,32 +26,23 @@ const (
 
 // dice is one stream of random numbers.
 type dice struct {
-	source *rand.PCG
+	source draw.PCG
 	rng    *rand.Rand // over source
-
-	// Of the chance last asked for, since a step asks for the same one all week:
-	// ln(1-p), how often it was asked for, and, once that is often enough, that none
-	// of n happen.
-	p, logQ float64
-	asked   int
-	none    []float64
+	kept   *memory    // nil: its own, from the first draw that would use it
+	of     *chances   // of the chance last asked for, since a step asks for the same one all week
 }
-
-// The chance of none is kept of up to noneOf requests, from the noneFrom-th time
-// on that the same chance is asked for.
-const (
-	noneOf   = 1024
-	noneFrom = 200
-)
 
 func newDice(seed uint64, what purpose, step int) *dice {
-	source := rand.NewPCG(draw.Seed(seed, uint64(what), uint64(step)))
-	return &dice{source: source, rng: rand.New(source)}
+	d := &dice{source: draw.NewPCG(draw.Seed(seed, uint64(what), uint64(step)))}
+	d.rng = rand.New(&d.source)
+	return d
 }
 
-// float64 is [rand.Rand.Float64] of the same stream, without the call through
-// an interface.
-func (d *dice) float64() float64 { return float64(d.source.Uint64()<<11>>11) / (1 << 53) }
+// with lets the dice use what others have kept.
+func (d *dice) with(m *memory) *dice {
+	d.kept = m
+	return d
+}
 
 // inversionMean is the mean up to which a binomial count is drawn by going up
 // the distribution function; it takes about as many steps.
@@ -66,59 +57,36 @@ func (d *dice) binomial(n int64, p float64) int64 {
 		return n
 	case p > 0.5:
 		return n - d.binomial(n, 1-p)
-	case float64(n)*p < inversionMean:
-		return draw.FromNone(d.float64(), n, p, d.chanceOfNone(n, p))
 	}
-	return d.rejection(n, p)
-}
-
-// chanceOfNone is (1-p)^n.
-func (d *dice) chanceOfNone(n int64, p float64) float64 {
-	if d.p != p {
-		d.p, d.logQ, d.asked = p, math.Log1p(-p), 0
+	if d.of == nil || d.of.p != p {
+		if d.kept == nil {
+			d.kept = new(memory)
+		}
+		d.of = d.kept.chances(p)
 	}
-	if d.asked++; d.asked < noneFrom || n >= noneOf {
-		return math.Exp(float64(n) * d.logQ)
+	if float64(n)*p < inversionMean {
+		return d.of.inversion(n, d.source.Float64())
 	}
-	if d.asked == noneFrom {
-		d.none = make([]float64, noneOf)
-	}
-	if d.none[n] == 0 {
-		d.none[n] = math.Exp(float64(n) * d.logQ)
-	}
-	return d.none[n]
+	return d.rejection(d.of.hat(n))
 }
 
 // rejection is algorithm BTRS of Hoermann (1993), "The generation of binomial
 // random variates", exact for p up to a half and n p of 10 and more.
-func (d *dice) rejection(n int64, p float64) int64 {
-	m := float64(n)
-	sd := math.Sqrt(m * p * (1 - p))
-	b := 1.15 + float64(2.53*sd)
-	a := -0.0873 + float64(0.0248*b) + float64(0.01*p)
-	centre := float64(m*p) + 0.5
-	quick := 0.92 - 4.2/b
-	alpha := (2.83 + 5.1/b) * sd
+func (d *dice) rejection(h *hat) int64 {
 	for {
-		u, v := d.float64()-0.5, d.float64()
+		u, v := d.source.Float64()-0.5, d.source.Float64()
 		us := 0.5 - math.Abs(u)
-		k := math.Floor(float64((2*a/us+b)*u) + centre)
-		if us >= 0.07 && v <= quick {
+		k := math.Floor(float64((2*h.a/us+h.b)*u) + h.centre)
+		if us >= 0.07 && v <= h.quick {
 			return int64(k)
 		}
-		if k < 0 || k > m {
+		if k < 0 || k > h.n {
 			continue
 		}
-		if math.Log(v*alpha/(float64(a/(us*us))+b)) <= binomialLogRatio(m, p, k) {
+		if math.Log(v*h.alpha/(float64(h.a/(us*us))+h.b)) <= h.logRatio(k) {
 			return int64(k)
 		}
 	}
-}
-
-// binomialLogRatio returns ln of P(X=k)/P(X=mode) for X ~ Bin(n, p).
-func binomialLogRatio(n, p, k float64) float64 {
-	mode := math.Floor((n + 1) * p)
-	return logFactorial(mode) + logFactorial(n-mode) - logFactorial(k) - logFactorial(n-k) + float64((k-mode)*math.Log(p/(1-p)))
 }
 
 // logFactorials are ln x! of small x, which are asked for all the time.
@@ -160,13 +128,7 @@ func (d *dice) among(marked, kept, all int64) int64 {
 	if marked > oneByOne {
 		return d.fromMode(marked, kept, all)
 	}
-	got := int64(0)
-	for i := range marked {
-		if d.float64()*float64(all-i) < float64(kept-got) {
-			got++
-		}
-	}
-	return got
+	return d.source.Among(marked, kept, all)
 }
 
 // fromMode draws a hypergeometric count by inversion, from its mode outwards on
@@ -179,7 +141,7 @@ func (d *dice) fromMode(marked, kept, all int64) int64 {
 	choose := func(n, k float64) float64 { return logFactorial(n) - logFactorial(k) - logFactorial(n-k) }
 	up := math.Exp(choose(m, mode) + choose(n-m, k-mode) - choose(n, k))
 	down, high, low := up, mode, mode
-	u := d.float64() - up
+	u := d.source.Float64() - up
 	for u > 0 && (up > 0 || down > 0) {
 		up = float64(up * ((m - high) * (k - high) / ((high + 1) * (n - m - k + high + 1))))
 		if high++; u <= up {
@@ -199,7 +161,7 @@ func (d *dice) fromMode(marked, kept, all int64) int64 {
 func (d *dice) gamma(shape float64) float64 {
 	boost, a := 1.0, shape
 	if a < 1 {
-		boost, a = math.Pow(d.float64(), 1/shape), shape+1
+		boost, a = math.Pow(d.source.Float64(), 1/shape), shape+1
 	}
 	third := a - 1.0/3
 	c := 1 / math.Sqrt(9*third)
@@ -210,7 +172,7 @@ func (d *dice) gamma(shape float64) float64 {
 			continue
 		}
 		v *= v * v
-		u := d.float64()
+		u := d.source.Float64()
 		if u < 1-float64(0.0331*(x*x)*(x*x)) || math.Log(u) < float64(x*x)/2+third-float64(third*v)+float64(third*math.Log(v)) {
 			return boost * third * v / shape
 		}

@@ -11,14 +11,15 @@ import (
 type releaseRun struct{ rolledBack, completed bool }
 
 // climb runs the whole ladder from a random minute of a fortnight on.
-func (r *Replay) climb(seed uint64) (releaseRun, error) {
+func (r *Replay) climb(seed uint64, kept *memory) (releaseRun, error) {
 	h := r.history
 	from := newDice(seed, drawStart, 0).rng.IntN(14 * h.perDay)
 	feed := &replayFeed{
-		stream:  h.newStream(newDice(seed, drawRelease, 0), newDice(seed, drawReSplit, 0), from),
-		thinner: thinner{r: r, requests: newDice(seed, drawReThin, 0), costs: newDice(seed, drawReleaseC, 0)},
+		stream:  h.newStream(newDice(seed, drawRelease, 0), newDice(seed, drawReSplit, 0).with(kept), from),
+		thinner: thinner{r: r, requests: newDice(seed, drawReThin, 0).with(kept), costs: newDice(seed, drawReleaseC, 0)},
 	}
 	feed.start = feed.stream.now()
+	feed.canary[0].Arm, feed.stable[0].Arm = release.Canary, release.Stable
 	feed.left, feed.last = r.longest()
 	out, err := simulate.Run(r.plan, feed, simulate.Options{Approve: true})
 	if err != nil {
@@ -83,7 +84,8 @@ func (f *replayFeed) Next(weight release.Weight) (simulate.Tick, error) {
 		return tick, nil
 	}
 	steps := f.thinner.r.plan.Steps
-	f.thinner.split(l, weight, tick.T, &f.canary[0], &f.stable[0])
+	f.canary[0].T = tick.T
+	rest, mean := f.thinner.split(l, weight, &f.canary[0])
 	if !weight.IsZero() {
 		tick.Canary = f.canary[:]
 		if f.canary[0].Total > 0 && weight.Same(steps[len(steps)-1].Weight) {
@@ -91,6 +93,12 @@ func (f *replayFeed) Next(weight release.Weight) (simulate.Tick, error) {
 		}
 	}
 	if weight.Slots < weight.Ring || weight.IsZero() {
+		f.stable[0].T = tick.T
+		rest.count(&f.stable[0], f.stream.h.tick)
+		if mean > 0 {
+			f.stable[0].CostMean = mean
+			f.stable[0].Known |= release.HasCostMean
+		}
 		tick.Stable = f.stable[:]
 	}
 	return tick, nil

@@ -56,7 +56,7 @@ func (r *Replay) Run(seed uint64, in *Scratch) (*ReplayRun, error) {
 		}
 	}
 	var err error
-	run.release, err = r.climb(seed)
+	run.release, err = r.climb(seed, &p.kept)
 	return run, err
 }
 
@@ -80,37 +80,44 @@ type pass struct {
 	week    []*load
 	parts   []load           // of windows that are longer than a tick, by the tick
 	canary  []release.Window // of the step in turn; a window without a span is a gap
+	timed   *history         // whose time the canary's windows have
 	bad     []release.Window // a stretch of it with a drop injected
 	sums    solveSums        // of the canary's windows, or of the bad ones
 	breaker breaker.State
+	kept    memory
 }
 
 // draw resamples the week, which all steps share.
 func (p *pass) draw() {
 	h := p.r.history
-	s := h.newStream(newDice(p.seed, drawBlocks, 0), newDice(p.seed, drawSplit, 0), 0)
+	s := h.newStream(newDice(p.seed, drawBlocks, 0), newDice(p.seed, drawSplit, 0).with(&p.kept), 0)
 	n := int(week / h.tick)
 	if len(p.week) != n {
-		p.week, p.parts, p.canary = make([]*load, n), make([]load, n), make([]release.Window, n)
+		p.week, p.parts, p.canary, p.timed = make([]*load, n), make([]load, n), make([]release.Window, n), nil
 	}
 	for i := range p.week {
 		p.week[i] = s.take(&p.parts[i])
 	}
 }
 
-// thin draws what the canary sees of the week at a step.
+// thin draws what the canary sees of the week at a step. All weeks have the same
+// time, so only the counts of the windows are written anew.
 func (p *pass) thin(step int) {
 	r := p.r
+	if p.timed != r.history {
+		p.timed = r.history
+		for i := range p.canary {
+			p.canary[i] = release.Window{T: r.history.start.Add(time.Duration(i) * r.history.tick), Arm: release.Canary}
+		}
+	}
 	weight := r.plan.Steps[step].Weight
-	t := thinner{r: r, requests: newDice(p.seed, drawThin, step), costs: newDice(p.seed, drawCost, step)}
-	var stable release.Window
+	t := thinner{r: r, requests: newDice(p.seed, drawThin, step).with(&p.kept), costs: newDice(p.seed, drawCost, step)}
 	for i, l := range p.week {
-		at := r.history.start.Add(time.Duration(i) * r.history.tick)
 		if l.gap {
-			p.canary[i] = release.Window{T: at}
+			nothing.count(&p.canary[i], 0)
 			continue
 		}
-		t.split(l, weight, at, &p.canary[i], &stable)
+		t.split(l, weight, &p.canary[i])
 	}
 }
 
@@ -120,14 +127,14 @@ type thinner struct {
 	requests, costs *dice
 }
 
-// split draws the canary's window and leaves the rest to stable, with whom it
-// is compared. At the whole traffic there is no stable, and the cost is
-// compared with the baseline's, in place of stable's on the day before.
-func (t *thinner) split(tick *load, weight release.Weight, at time.Time, canary, stable *release.Window) {
+// split draws the counts of the canary's window and returns what is left to
+// stable, with whom it is compared, and the mean cost of that, 0 where it is not
+// known. At the whole traffic there is no stable, and the cost is compared with
+// the baseline's, in place of stable's on the day before.
+func (t *thinner) split(tick *load, weight release.Weight, canary *release.Window) (rest load, stableMean float64) {
 	r := t.r
 	kept := tick.part(t.requests, r.keep(weight))
-	kept.window(canary, at, r.history.tick, release.Canary)
-	stableMean := 0.0
+	kept.count(canary, r.history.tick)
 	if r.known&tick.known&release.HasCostMean != 0 && tick.costMean > 0 && canary.Total > 0 {
 		canary.CostMean, stableMean = tick.prices(t.costs, r.o.CostCV, canary.Total)
 		canary.Known |= release.HasCostMean
@@ -137,16 +144,18 @@ func (t *thinner) split(tick *load, weight release.Weight, at time.Time, canary,
 			canary.Cost = canary.CostMean / r.costMean
 			canary.Known |= release.HasCost
 		}
-		*stable = release.Window{}
-		return
+		return load{}, 0
 	}
-	rest := tick.less(&kept)
-	rest.window(stable, at, r.history.tick, release.Stable)
-	if stableMean > 0 {
-		stable.CostMean = stableMean
-		stable.Known |= release.HasCostMean
+	rest = tick.less(&kept)
+	if canary.Has(release.HasSolved) {
+		canary.ControlJudged, canary.ControlSolved = rest.solved+rest.unsolved, rest.solved
+		canary.Known |= release.HasControl
 	}
-	compare(canary, stable)
+	if canary.Has(release.HasCostMean) && stableMean > 0 {
+		canary.Cost = canary.CostMean / stableMean
+		canary.Known |= release.HasCost
+	}
+	return rest, stableMean
 }
 
 // restart is the least time after a trip before the breaker is looked at again.
@@ -184,7 +193,7 @@ const faultCap = 24 * time.Hour
 // rate's check takes to find it. The stretch with the last one stays in p.bad.
 func (p *pass) faults(step int, l *breaker.Limits, run *ReplayRun) {
 	r := p.r
-	d := newDice(p.seed, drawFault, step)
+	d := newDice(p.seed, drawFault, step).with(&p.kept)
 	run.steps[step].drops = make([]dropRun, len(r.o.Drops))
 	p.bad = p.bad[:0]
 	if r.p0 == 0 {

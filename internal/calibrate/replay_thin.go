@@ -101,12 +101,12 @@ func (l *load) less(part *load) load {
 	return rest
 }
 
-// window is what an arm shows of a load.
-func (l *load) window(w *release.Window, t time.Time, span time.Duration, arm release.Arm) {
-	*w = release.Window{
-		T: t, Span: span, Arm: arm, Total: l.total(), Judged: l.solved + l.unsolved, Solved: l.solved,
-		Violations: l.violations, Transfers: l.transfers, Slow: l.slow, Known: l.known &^ release.HasCostMean,
-	}
+// count is what an arm shows of a load, in its window of so long.
+func (l *load) count(w *release.Window, span time.Duration) {
+	w.Span, w.Total, w.Judged, w.Solved = span, l.total(), l.solved+l.unsolved, l.solved
+	w.Violations, w.Transfers, w.Slow = l.violations, l.transfers, l.slow
+	w.Cost, w.CostMean, w.ControlJudged, w.ControlSolved = 0, 0, 0, 0
+	w.Known = l.known &^ release.HasCostMean
 }
 
 // singly is up to how many requests of a tick are priced one by one.
@@ -149,16 +149,4 @@ func (d *dice) shareOfSum(cv float64, some, n int64) float64 {
 		}
 	}
 	return part / sum
-}
-
-// compare gives a window of the canary what stable did in the same span.
-func compare(canary, stable *release.Window) {
-	if canary.Has(release.HasSolved) {
-		canary.ControlJudged, canary.ControlSolved = stable.Judged, stable.Solved
-		canary.Known |= release.HasControl
-	}
-	if canary.Has(release.HasCostMean) && stable.Has(release.HasCostMean) {
-		canary.Cost = canary.CostMean / stable.CostMean
-		canary.Known |= release.HasCost
-	}
 }

@@ -42,7 +42,7 @@ func FromNone(u float64, n int64, p, none float64) int64 {
 	for u > term && k < n {
 		u -= term
 		k++
-		term = float64(term * (odds * float64(n-k+1) / float64(k)))
+		term = nextTerm(term, odds, n, k)
 	}
 	return k
 }

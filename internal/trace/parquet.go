@@ -13,30 +13,25 @@ import (
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
-const (
-	// parquetBuffer is the buffer of each column that is being read: enough for
-	// the header of a page, as what follows it needs none.
-	parquetBuffer = 512
-	// maxParquetWorkers bounds the memory. Rows are counted in the order of
-	// the file, one batch at a time, so that more workers would wait for that.
-	maxParquetWorkers = 4
-)
+// maxParquetWorkers bounds the memory. Rows are counted in the order of the file,
+// one batch at a time, so that more workers would wait for that.
+const maxParquetWorkers = 4
 
 // readParquet reads a Parquet file of so many bytes: row groups, or slices of
 // large ones, by as many goroutines as there are cores, counted in the order
 // of the file. It reads the columns of the plan and no others.
 func (f *feed) readParquet(ctx context.Context, src *source, r io.ReaderAt, size int64, run *fileRun, progress func(int64)) error {
-	meta, file, err := openParquet(src.name, r, size)
+	meta, root, err := openParquet(src.name, r, size)
 	if err != nil {
 		return err
 	}
-	leaves := leavesOf(file.Root())
+	leaves := leavesOf(root)
 	p, err := f.opt.bind(run.name, columnNames(leaves))
 	if err != nil {
 		return err
 	}
 	f.usePlan(run, p)
-	read := &parquetRead{feed: f, run: run, meta: meta, file: file, r: r, ctx: ctx, progress: progress, size: size}
+	read := &parquetRead{feed: f, run: run, meta: meta, r: r, ctx: ctx, progress: progress, size: size}
 	if err := read.place(leaves); err != nil {
 		return err
 	}
@@ -58,9 +53,8 @@ func (f *feed) usePlan(run *fileRun, p *plan) {
 	}
 }
 
-// openParquet reads a file's table of contents, and opens what the library reads
-// in its place.
-func openParquet(name string, r io.ReaderAt, size int64) (meta *pqformat.FileMetaData, file *parquet.File, err error) {
+// openParquet reads a file's table of contents, and the tree of its columns.
+func openParquet(name string, r io.ReaderAt, size int64) (meta *pqformat.FileMetaData, root *parquet.Column, err error) {
 	table, err := readFooter(name, r, size)
 	if err != nil {
 		return nil, nil, err
@@ -69,14 +63,10 @@ func openParquet(name string, r io.ReaderAt, size int64) (meta *pqformat.FileMet
 		if meta, err = decodeFooter(table); err != nil {
 			return err
 		}
-		plain, err := decodeFooter(table)
-		if err != nil {
-			return err
-		}
-		file, err = openPlain(plain)
+		root, err = columnsOf(meta)
 		return err
 	})
-	return meta, file, err
+	return meta, root, err
 }
 
 func encrypted(name string) error {
@@ -109,7 +99,6 @@ type parquetRead struct {
 	feed     *feed
 	run      *fileRun
 	meta     *pqformat.FileMetaData
-	file     *parquet.File // see [openPlain]
 	r        io.ReaderAt
 	ctx      context.Context
 	progress func(int64)
@@ -200,7 +189,7 @@ func (p *parquetRead) commit(b *parquetBatch) error {
 		return err
 	}
 	p.counted += rows
-	if total := p.file.NumRows(); total > 0 {
+	if total := p.meta.NumRows; total > 0 {
 		p.tell(int64(float64(p.size) * min(float64(p.counted)/float64(total), 1)))
 	}
 	return nil

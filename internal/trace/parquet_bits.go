@@ -1,6 +1,9 @@
 package trace
 
-import "math/bits"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // rowBits is a set of rows of a batch.
 type rowBits []uint64
@@ -51,21 +54,48 @@ func (s rowBits) count(i, j int) int32 {
 	return int32(n)
 }
 
-// take puts n rows from i on into the set, as the bits of src from one on say.
-func (s rowBits) take(i, n int, src []byte, from int) {
-	for ; n > 0; n-- {
-		if i&63 == 0 && from&7 == 0 && n >= 64 {
-			words := n / 64
-			for k := range words {
-				b := src[from>>3+8*k:][:8]
-				s[i>>6+k] = uint64(b[0]) | uint64(b[1])<<8 | uint64(b[2])<<16 | uint64(b[3])<<24 | uint64(b[4])<<32 | uint64(b[5])<<40 | uint64(b[6])<<48 | uint64(b[7])<<56
-			}
-			i, from, n = i+64*words, from+64*words, n-64*words
-			if n == 0 {
-				return
-			}
-		}
-		s[i>>6] |= uint64(src[from>>3]>>(from&7)&1) << (i & 63)
-		i, from = i+1, from+1
+// wordAt returns 64 bits of src from one on, zeros behind its end.
+func wordAt(src []byte, from int) uint64 {
+	b, shift := src[min(from>>3, len(src)):], from&7
+	if len(b) > 8 {
+		return binary.LittleEndian.Uint64(b)>>shift | uint64(b[8])<<(64-shift)
 	}
+	word := uint64(0)
+	for i, v := range b {
+		word |= uint64(v) << (8 * i)
+	}
+	return word >> shift
+}
+
+// equalBytes returns a bit for each of at most 64 bytes, set where it is v.
+func equalBytes(b []byte, v byte) (set uint64) {
+	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
+	i := 0
+	for ; i+8 <= len(b); i += 8 {
+		x := binary.LittleEndian.Uint64(b[i:]) ^ ones*uint64(v)
+		same := ^((x&low + low) | x | low) >> 7 // 1 in each byte that was v
+		set |= same * 0x0102040810204080 >> 56 << i
+	}
+	for ; i < len(b); i++ {
+		if b[i] == v {
+			set |= 1 << i
+		}
+	}
+	return set
+}
+
+// deposit puts the lowest bits of word where mask has bits, in their order.
+func deposit(word, mask uint64) (out uint64) {
+	if gaps := ^mask; bits.OnesCount64(gaps) < 32 {
+		for ; gaps != 0; gaps &= gaps - 1 { // make a gap, from the lowest on
+			below := gaps&-gaps - 1
+			word = word&below | word&^below<<1
+		}
+		return word
+	}
+	for ; mask != 0; mask &= mask - 1 {
+		out |= mask & -mask & -(word & 1)
+		word >>= 1
+	}
+	return out
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
+	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
 // cells are the values of a page or of a dictionary, without its nulls. One of
@@ -25,47 +26,46 @@ type cells struct {
 	doubles []float64
 	bytes   []byte
 	ends    []uint32 // where the texts in bytes start, and the last one ends
-	width   int      // of each value in bytes, where they are of one
 }
 
-func cellsOf(f form, page parquet.Page) cells {
-	c := cells{form: f}
-	values := page.Data()
-	switch f.kind {
+// decode replaces the cells by those that src holds in an encoding, of which
+// there are n. What it needs for that it takes from those before.
+func (c *cells) decode(enc pqformat.Encoding, src []byte, n int) (err error) {
+	e := parquet.LookupEncoding(enc)
+	switch c.form.kind {
 	case formBool:
-		c.bits = values.Boolean()
-		c.n = min(8*len(c.bits), int(page.NumValues()))
+		c.bits, err = e.DecodeBoolean(c.bits, src)
+		c.n = 8 * len(c.bits)
 	case formInt32, formUint32, formDecimal32, formDate:
-		c.int32s = values.Int32()
+		c.int32s, err = e.DecodeInt32(c.int32s, src)
 		c.n = len(c.int32s)
 	case formInt64, formUint64, formDecimal64, formStamp:
-		c.int64s = values.Int64()
+		c.int64s, err = e.DecodeInt64(c.int64s, src)
 		c.n = len(c.int64s)
 	case formInt96:
-		c.int96s = values.Int96()
+		c.int96s, err = e.DecodeInt96(c.int96s, src)
 		c.n = len(c.int96s)
 	case formFloat:
-		c.floats = values.Float()
+		c.floats, err = e.DecodeFloat(c.floats, src)
 		c.n = len(c.floats)
 	case formDouble:
-		c.doubles = values.Double()
+		c.doubles, err = e.DecodeDouble(c.doubles, src)
 		c.n = len(c.doubles)
 	case formText, formDecimalBytes:
-		c.bytes, c.ends = values.ByteArray()
+		c.bytes, c.ends, err = e.DecodeByteArray(c.bytes, src, c.ends)
 		c.n = max(len(c.ends)-1, 0)
 	case formDecimalFixed:
-		c.bytes, c.width = values.FixedLenByteArray()
-		if c.width > 0 {
-			c.n = len(c.bytes) / c.width
-		}
+		c.bytes, err = e.DecodeFixedLenByteArray(c.bytes, src, c.form.width)
+		c.n = len(c.bytes) / max(c.form.width, 1)
 	}
-	return c
+	c.n = min(c.n, n)
+	return err
 }
 
 // text is the bytes of a value that has some.
 func (c *cells) text(i int) []byte {
-	if c.ends == nil {
-		return c.bytes[i*c.width : (i+1)*c.width]
+	if c.form.kind == formDecimalFixed {
+		return c.bytes[i*c.form.width : (i+1)*c.form.width]
 	}
 	return c.bytes[c.ends[i]:c.ends[i+1]]
 }

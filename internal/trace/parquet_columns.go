@@ -55,7 +55,8 @@ type parquetColumn struct {
 	field Field
 	name  string
 	at    int // its place among the file's columns
-	form  form
+	kind  parquet.Kind
+	form  form // of values of this kind
 	nulls byte // definition levels below this one are nulls; 0: it has none
 }
 
@@ -72,10 +73,7 @@ func (p *parquetRead) place(leaves []tableColumn) error {
 	opt := &p.feed.opt
 	p.summed = !p.careful && !opt.whole && !opt.Distributions
 	for _, c := range p.columns {
-		switch c.field {
-		case FieldStatus, FieldTTFT, FieldITL, FieldOutputTokens, FieldStreamAborted:
-			p.summed = false
-		}
+		p.summed = p.summed && !streamFields.has(c.field)
 	}
 	return nil
 }
@@ -99,7 +97,7 @@ func (p *parquetRead) placeOne(leaves []tableColumn, col column) error {
 	if found.list {
 		return p.refuse(col, "is a list or a map, not one value for each row")
 	}
-	c := parquetColumn{field: col.field, name: found.name, at: found.column.Index(), nulls: byte(found.column.MaxDefinitionLevel())}
+	c := parquetColumn{field: col.field, name: found.name, at: found.column.Index(), kind: found.column.Type().Kind(), nulls: byte(found.column.MaxDefinitionLevel())}
 	if c.form, err = formOf(found.column); err != nil {
 		return p.refuse(col, err.Error())
 	}
@@ -172,6 +170,7 @@ func missingColumn(leaves []tableColumn, col column) error {
 type form struct {
 	kind  formKind
 	scale int  // of decimals: digits behind the point
+	width int  // of decimals that all have as many bytes: how many
 	unit  Unit // of timestamps
 	utc   bool // timestamps are instants, not what a clock on a wall showed
 }
@@ -205,7 +204,7 @@ func formOf(c *parquet.Column) (form, error) {
 	if l := typ.LogicalType(); l != nil {
 		switch v := l.Value.(type) {
 		case *pqformat.DecimalType:
-			return form{kind: decimalForm(typ.Kind()), scale: int(v.Scale)}, nil
+			return form{kind: decimalForm(typ.Kind()), scale: int(v.Scale), width: typ.Length()}, nil
 		case *pqformat.TimestampType:
 			unit := stampUnit(v)
 			if unit == NoUnit || typ.Kind() != parquet.Int64 {

@@ -6,53 +6,47 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/parquet-go/parquet-go"
+	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
 // cursor walks a column of a slice, some rows at a time.
 type cursor struct {
 	column *parquetColumn
-	pages  *parquet.FilePages
-	page   loadedPage
+	r      io.ReaderAt
+	room   *pageRoom
+	codec  pqformat.CompressionCodec
+	next   []pagePlace // the pages that were not read yet
+	page   *loadedPage
 	row    int // the next row of the page
 	value  int // the value at it, or after it where it is null
 
-	dictionary parquet.Dictionary // of the pages
-	entries    cells              // what is in it
+	entries      cells // the dictionary of the pages
+	dictionary   int   // its number, 0 for none
+	dictionaries int   // how many were read
 
 	pieces []piece
-	held   []parquet.Page // pages that the pieces point into
-}
-
-// loadedPage is a page that was decoded.
-type loadedPage struct {
-	page  parquet.Page
-	rows  int
-	cells cells   // its values, or those of its dictionary
-	index []int32 // which of the dictionary's each value is, nil without one
-	defs  []byte  // definition levels, nil where no value is null
-	level byte    // that of values which are not null
-
-	dictionary parquet.Dictionary
+	held   []*loadedPage // pages that the pieces point into
+	free   []*loadedPage // memory for more of them
 }
 
 // piece is a part of the rows asked for that lies in one page.
 type piece struct {
-	loadedPage
+	*loadedPage
 	first int // of the rows asked for, the first in the piece
 	n     int
 	row   int // of the page
 	value int
 }
 
-func (c *cursor) open(r io.ReaderAt, room *pageRoom, s *parquetSlice, at int) error {
+// open starts a slice.
+func (c *cursor) open(r io.ReaderAt, room *pageRoom, start *columnStart) error {
 	c.close()
-	chunk, ok := s.group.ColumnChunks()[c.column.at].(*parquet.FileColumnChunk)
-	if !ok {
-		return errors.New("a column cannot be read")
+	c.r, c.room, c.codec, c.next = r, room, start.codec, start.pages
+	if start.dictionary.kind == pqformat.DictionaryPage {
+		if err := c.loadDictionary(&start.dictionary); err != nil {
+			return err
+		}
 	}
-	start := s.starts[at]
-	c.pages = chunk.PagesFrom(&pageServer{r: r, codec: start.codec, pages: start.pages, start: servedFrom, room: room})
 	for skip := start.skip; skip > 0; {
 		if err := c.load(); err != nil {
 			return err
@@ -66,21 +60,15 @@ func (c *cursor) open(r io.ReaderAt, room *pageRoom, s *parquetSlice, at int) er
 
 func (c *cursor) close() {
 	c.release()
-	if c.page.page != nil {
-		parquet.Release(c.page.page)
+	if c.page != nil {
+		c.free = append(c.free, c.page)
 	}
-	if c.pages != nil {
-		c.pages.Close() //nolint:errcheck // it never fails
-	}
-	c.pages, c.page, c.row, c.value, c.dictionary = nil, loadedPage{}, 0, 0, nil
+	c.next, c.page, c.row, c.value, c.dictionary = nil, nil, 0, 0, 0
 }
 
 // release lets go of the pages that the last pieces pointed into.
 func (c *cursor) release() {
-	for i, p := range c.held {
-		parquet.Release(p)
-		c.held[i] = nil
-	}
+	c.free = append(c.free, c.held...)
 	c.held, c.pieces = c.held[:0], c.pieces[:0]
 }
 
@@ -89,7 +77,7 @@ func (c *cursor) release() {
 func (c *cursor) take(rows int) ([]piece, error) {
 	c.release()
 	for done := 0; done < rows; {
-		if c.row == c.page.rows {
+		if c.page == nil || c.row == c.page.rows {
 			if err := c.load(); err != nil {
 				return nil, err
 			}
@@ -115,49 +103,60 @@ func (c *cursor) forward(n int) {
 
 // load reads the next page.
 func (c *cursor) load() error {
-	if c.page.page != nil {
-		c.held = append(c.held, c.page.page)
+	if len(c.next) == 0 {
+		return io.EOF
 	}
-	c.page, c.row, c.value = loadedPage{}, 0, 0
-	page, err := c.pages.ReadPage()
+	place := &c.next[0]
+	c.next = c.next[1:]
+	if c.page != nil {
+		c.held = append(c.held, c.page)
+	}
+	c.page, c.row, c.value = c.unused(), 0, 0
+	data, err := c.room.read(c.r, c.codec, place)
 	if err != nil {
 		return err
 	}
-	l := loadedPage{page: page, rows: int(page.NumRows()), level: c.column.nulls}
-	c.page = l
-	nulls := 0
-	if c.column.nulls > 0 {
-		if nulls = int(page.NumNulls()); nulls > 0 {
-			l.defs = page.DefinitionLevels()
-		}
+	if err := c.page.decode(c.column, place, data); err != nil {
+		return err
 	}
-	if d := page.Dictionary(); d == nil {
-		l.cells = cellsOf(c.column.form, page)
-	} else {
-		if d != c.dictionary {
-			c.dictionary, c.entries = d, cellsOf(c.column.form, d.Page())
+	if isDictionary(place.encoding) {
+		if c.dictionary == 0 {
+			return errors.New("a page without the dictionary that it needs")
 		}
-		values := page.Data()
-		l.cells, l.index, l.dictionary = c.entries, values.Int32(), d
+		c.page.cells, c.page.dictionary = c.entries, c.dictionary
 	}
-	c.page = l
-	return l.check(nulls)
+	return c.page.check()
 }
 
-// check makes sure that there are as many values as rows that are not null, and
-// that all are in the dictionary.
-func (l *loadedPage) check(nulls int) error {
-	have := l.cells.n
-	if l.index != nil {
-		have = len(l.index)
+// unused is memory for a page.
+func (c *cursor) unused() *loadedPage {
+	n := len(c.free)
+	if n == 0 {
+		return new(loadedPage)
 	}
-	if l.cells.form.kind != formNull && have < l.rows-nulls {
-		return fmt.Errorf("a page has %d values for %d rows", have, l.rows-nulls)
+	l := c.free[n-1]
+	c.free = c.free[:n-1]
+	return l
+}
+
+// loadDictionary reads the dictionary of the pages that follow.
+func (c *cursor) loadDictionary(place *pagePlace) error {
+	data, err := c.room.read(c.r, c.codec, place)
+	if err != nil {
+		return err
 	}
-	for _, i := range l.index {
-		if uint(i) >= uint(l.cells.n) {
-			return fmt.Errorf("value %d of a dictionary of %d", i, l.cells.n)
-		}
+	encoding := place.encoding
+	if isDictionary(encoding) {
+		encoding = pqformat.Plain
 	}
+	c.entries.form = c.column.form
+	if err := c.entries.decode(encoding, data, int(place.rows)); err != nil {
+		return err
+	}
+	if place.rows < 0 || c.entries.n < int(place.rows) {
+		return fmt.Errorf("a dictionary has %d values of %d", c.entries.n, place.rows)
+	}
+	c.dictionaries++
+	c.dictionary = c.dictionaries
 	return nil
 }

@@ -3,11 +3,10 @@ package trace
 import (
 	"bytes"
 	"math"
+	"math/bits"
 	"slices"
 	"strconv"
 	"unicode/utf8"
-
-	"github.com/parquet-go/parquet-go"
 )
 
 // batchRows is how many rows are read into one batch: what is known of them fits
@@ -25,7 +24,8 @@ type parquetBatch struct {
 	text []byte // of their cells
 
 	times     []int64
-	ascending bool
+	sorted    bool // times are known not to fall
+	ascending bool // they do not, as the sums found
 }
 
 // parquetFill fills batches with the rows of a slice.
@@ -74,12 +74,13 @@ type lane struct {
 	cursor
 	measured converted[measured]
 	counted  converted[counted]
+	prices   converted[price]
 	words    wordsOf
 }
 
 // converted are values turned into figures: those of a dictionary once.
 type converted[T any] struct {
-	dictionary       parquet.Dictionary
+	dictionary       int // its number in the column
 	entries, scratch []T
 }
 
@@ -108,7 +109,7 @@ func newParquetFill(p *parquetRead) parquetFill {
 func (f *parquetFill) open(s *parquetSlice) error {
 	f.row = s.first
 	for i := range f.lanes {
-		if err := f.lanes[i].open(f.r, &f.room, s, i); err != nil {
+		if err := f.lanes[i].open(f.r, &f.room, &s.starts[i]); err != nil {
 			return err
 		}
 	}
@@ -155,8 +156,8 @@ func (f *parquetFill) next(b *parquetBatch, left int64) error {
 func (f *parquetFill) start(b *parquetBatch, n int) {
 	b.reset()
 	b.rows, b.text, b.stretches = b.rows[:0], b.text[:0], b.stretches[:0]
-	b.lines, b.seen = int64(n), f.fields
-	f.time.clock.zone, f.said = false, false
+	b.lines, b.seen, b.sorted = int64(n), f.fields, false
+	f.time.clock.zone = false
 	for i := range f.yes {
 		f.yes[i], f.told[i] = f.yes[i].room(n), f.told[i].room(n)
 	}
@@ -165,7 +166,9 @@ func (f *parquetFill) start(b *parquetBatch, n int) {
 	if f.none || len(f.nonFinite) < n {
 		f.nonFinite, f.none = zeros(f.nonFinite, n), false
 	}
-	f.keys = zeros(f.keys, n)
+	if f.said || len(f.keys) < n {
+		f.keys, f.said = zeros(f.keys, n), false
+	}
 	b.times = room(b.times, n)
 	if f.run.plan.timeless {
 		for i := range b.times {
@@ -276,8 +279,11 @@ func (l *lane) measures(p *piece, values, pow int) []measured {
 
 func (f *parquetFill) readTimes(l *lane, b *parquetBatch, p *piece, places []int32, values int) {
 	out := b.times[p.first : p.first+p.n]
-	if p.dense() && f.time.stampsOf(out, &p.cells, p.value) {
-		return
+	if p.dense() {
+		if ascending, ok := f.time.stampsOf(out, &p.cells, p.value); ok {
+			b.sorted = ascending && p.n == len(b.times)
+			return
+		}
 	}
 	times := l.counted.of(p, values, func(dst []counted, from, n int) []counted { return f.time.times(dst, &p.cells, from, n) })
 	for i, place := range places {
@@ -309,18 +315,18 @@ func (f *parquetFill) miss(row int, is verdict) {
 
 func (f *parquetFill) readCosts(l *lane, p *piece, places []int32, values int) {
 	unit := f.run.plan.unit[FieldCostUSD]
-	costs := l.counted.of(p, values, func(dst []counted, from, n int) []counted { return p.cells.costs(dst, from, n, unit) })
+	costs := l.prices.of(p, values, func(dst []price, from, n int) []price { return p.cells.costs(dst, from, n, unit) })
 	out := f.costs[p.first : p.first+p.n]
 	f.priced.fill(p.first, p.first+p.n)
 	for i, place := range places {
-		if place >= 0 && costs[place].is == isFigure {
-			out[i] = costs[place].v
+		if uint(place) < uint(len(costs)) && costs[place] >= 0 { // a null is below 0
+			out[i] = int64(costs[place])
 			continue
 		}
 		out[i] = 0
 		f.priced.drop(p.first + i)
 		if place >= 0 {
-			f.miss(p.first+i, costs[place].is)
+			f.miss(p.first+i, costs[place].verdict())
 		}
 	}
 }
@@ -329,8 +335,7 @@ func (f *parquetFill) readLatencies(l *lane, p *piece, places []int32, values in
 	pow := millis(f.run.plan.unit[FieldLatency])
 	out := f.latencies[p.first : p.first+p.n]
 	f.timed.fill(p.first, p.first+p.n)
-	if p.dense() && pow == 0 && p.cells.form.kind == formDouble && allPositive(p.cells.doubles[p.value:p.value+p.n]) {
-		copy(out, p.cells.doubles[p.value:p.value+p.n])
+	if p.dense() && pow == 0 && p.cells.form.kind == formDouble && copyPositive(out, p.cells.doubles[p.value:p.value+p.n]) {
 		return
 	}
 	measures := l.measures(p, values, pow)
@@ -347,11 +352,13 @@ func (f *parquetFill) readLatencies(l *lane, p *piece, places []int32, values in
 	}
 }
 
-func allPositive(values []float64) bool {
-	for _, v := range values {
+// copyPositive copies values, or returns false where one is no figure above 0.
+func copyPositive(dst, values []float64) bool {
+	for i, v := range values[:len(dst)] {
 		if !(v > 0 && v <= math.MaxFloat64) {
 			return false
 		}
+		dst[i] = v
 	}
 	return true
 }
@@ -426,24 +433,18 @@ func (f *parquetFill) readFlags(l *lane, p *piece, places []int32, values int) {
 // readBits reads flags that are bits, without those of nulls between them.
 func (f *parquetFill) readBits(at int, p *piece) {
 	yes, told := f.yes[at], f.told[at]
-	if p.defs == nil {
-		told.fill(p.first, p.first+p.n)
-		yes.take(p.first, p.n, p.cells.bits, p.value)
-		return
-	}
-	value, last := p.value, p.cells.n-1
-	if last < 0 {
-		return
-	}
-	for i, level := range p.defs[p.row : p.row+p.n] {
-		row, known := p.first+i, uint64(0)
-		if level == p.level {
-			known = 1
+	value := p.value
+	for i := 0; i < p.n; {
+		row := p.first + i
+		n := min(p.n-i, 64-row&63) // rows in the same word
+		known := ^uint64(0) >> (64 - n)
+		if p.defs != nil {
+			known = equalBytes(p.defs[p.row+i:p.row+i+n], p.level)
 		}
-		bit := min(value, last) // where nulls are all that follows
 		told[row>>6] |= known << (row & 63)
-		yes[row>>6] |= known & uint64(p.cells.bits[bit>>3]>>(bit&7)) << (row & 63)
-		value += int(known)
+		yes[row>>6] |= deposit(wordAt(p.cells.bits, value), known) & known << (row & 63)
+		value += bits.OnesCount64(known)
+		i += n
 	}
 }
 

@@ -1,137 +1,95 @@
 package trace
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
+	"math/bits"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/encoding/thrift"
+	"github.com/parquet-go/parquet-go/encoding/bitpacked"
+	"github.com/parquet-go/parquet-go/encoding/rle"
 	pqformat "github.com/parquet-go/parquet-go/format"
 	"github.com/pierrec/lz4/v4"
 )
 
-// The library decodes pages well, but where a codec returns what it unpacked in
-// another buffer than the one it was given, that of lz4 often, it goes on with what
-// was in the given one before; and its lz4 doubles its room for ever on a damaged
-// page. So pages are unpacked here, and the library reads a file in which nothing is
-// compressed.
+// Pages are read, unpacked and taken apart here; the library decodes what they
+// hold. Its own reader of pages copies each of them several times, loses pages
+// where a codec returns what it unpacked in another buffer than the one it was
+// given, as that of lz4 often does, and its lz4 doubles its room for ever on a
+// damaged page.
 
-// tableOnly is a file that has nothing but its magic bytes and a table of contents.
-type tableOnly []byte
+// pagePlace is where a page is, and what its header says of it.
+type pagePlace struct {
+	at            int64 // of what follows the header
+	packed, plain int32 // bytes of that, as they are in the file and unpacked
+	rows          int32 // or the entries of a dictionary
+	crc           uint32
+	kind          pqformat.PageType
+	encoding      pqformat.Encoding // of the values
+	levels        pqformat.Encoding // of the definition levels
 
-// ReadAt implements [io.ReaderAt].
-func (t tableOnly) ReadAt(b []byte, at int64) (int, error) {
-	if at < 0 || at >= int64(len(t)) {
-		return 0, io.EOF
-	}
-	n := copy(b, t[at:])
-	if n < len(b) {
-		return n, io.EOF
-	}
-	return n, nil
+	// In pages of the second version levels lie before what is packed, and so
+	// many bytes are known to be levels.
+	repeats, defs int32
+	stored        bool // nothing of it is packed
 }
 
-// openPlain opens the file that the library is to read in place of one with this
-// table of contents: nothing in it is compressed, and pages have no place.
-func openPlain(meta *pqformat.FileMetaData) (*parquet.File, error) {
-	meta.EncryptionAlgorithm, meta.FooterSigningKeyMetadata, meta.KeyValueMetadata = pqformat.EncryptionAlgorithm{}, nil, nil
-	for i := range meta.RowGroups {
-		chunks := meta.RowGroups[i].Columns
-		for j := range chunks {
-			m := &chunks[j].MetaData
-			chunks[j] = pqformat.ColumnChunk{MetaData: pqformat.ColumnMetaData{
-				Type: m.Type, Encoding: m.Encoding, PathInSchema: m.PathInSchema, NumValues: m.NumValues,
-				Codec: pqformat.Uncompressed, TotalUncompressedSize: m.TotalUncompressedSize, TotalCompressedSize: 1 << 60, DataPageOffset: servedFrom,
-			}}
-		}
+// placeOf is the place of the page with a header, what follows which is at an
+// offset of the file.
+func placeOf(h *pqformat.PageHeader, at int64) pagePlace {
+	p := pagePlace{at: at, packed: h.CompressedPageSize, plain: h.UncompressedPageSize, crc: uint32(h.CRC), kind: h.Type, rows: int32(valuesOf(h))}
+	switch h.Type {
+	case pqformat.DictionaryPage:
+		p.rows, p.encoding = h.DictionaryPageHeader.V.NumValues, h.DictionaryPageHeader.V.Encoding
+	case pqformat.DataPage:
+		p.encoding, p.levels = h.DataPageHeader.V.Encoding, h.DataPageHeader.V.DefinitionLevelEncoding
+	case pqformat.DataPageV2:
+		v2 := &h.DataPageHeaderV2.V
+		p.encoding, p.levels = v2.Encoding, pqformat.RLE
+		p.repeats, p.defs = v2.RepetitionLevelsByteLength, v2.DefinitionLevelsByteLength
+		p.stored = v2.IsCompressed.Valid && !v2.IsCompressed.V
 	}
-	table, err := thrift.Marshal(new(thrift.CompactProtocol), meta)
-	if err != nil {
-		return nil, err
-	}
-	file := append(tableOnly(parquetMagic), table...)
-	file = binary.LittleEndian.AppendUint32(file, uint32(len(table)))
-	file = append(file, parquetMagic...)
-	return parquet.OpenFile(file, int64(len(file)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true), parquet.ReadBufferSize(parquetBuffer))
+	return p
 }
 
-// pageServer is the reader of one column of a slice, from which the library reads
-// the pages one after the other, unpacked. They have no place in a file.
-type pageServer struct {
-	r     io.ReaderAt
-	codec pqformat.CompressionCodec
-	pages []int64 // where those that are left start
-	start int64   // where the page served starts for the library
-	room  *pageRoom
-	page  []byte
-}
-
-// pageRoom is memory for one page, of whatever column: each is taken over before
-// the next one is served.
+// pageRoom is memory for one page, of whatever column: each is decoded before
+// the next one is read.
 type pageRoom struct{ packed, plain []byte }
 
-// servedFrom is where all columns start for the library.
-const servedFrom = int64(len(parquetMagic))
-
-// ReadAt implements [io.ReaderAt] as far as the library needs it: offsets only
-// grow, and nothing is read beyond the end of a page at once.
-func (s *pageServer) ReadAt(b []byte, at int64) (int, error) {
-	for at >= s.start+int64(len(s.page)) {
-		if len(s.pages) == 0 {
-			return 0, io.EOF
-		}
-		s.start += int64(len(s.page))
-		page, err := s.load(s.pages[0])
-		if err != nil {
-			return 0, err
-		}
-		s.page, s.pages = page, s.pages[1:]
-	}
-	if at < s.start {
-		return 0, errors.New("a page is read twice")
-	}
-	return copy(b, s.page[at-s.start:]), nil
-}
-
-// load reads and unpacks the page at an offset of the file, and writes a header
-// that says so before it.
-func (s *pageServer) load(at int64) ([]byte, error) {
-	h, size, err := pageHeader(s.r, at)
-	if err != nil {
+// read reads and unpacks a page. What it returns is valid until the next call.
+func (room *pageRoom) read(r io.ReaderAt, codec pqformat.CompressionCodec, p *pagePlace) ([]byte, error) {
+	packed := grown(room.packed, int(p.packed))
+	room.packed = packed
+	if err := readAt(r, packed, p.at); err != nil {
 		return nil, err
 	}
-	packed := room(s.room.packed, int(h.CompressedPageSize))
-	s.room.packed = packed
-	if err := readAt(s.r, packed, at+size); err != nil {
-		return nil, err
-	}
-	if h.CRC != 0 && uint32(h.CRC) != crc32.ChecksumIEEE(packed) {
+	if p.crc != 0 && p.crc != crc32.ChecksumIEEE(packed) {
 		return nil, errors.New("the checksum of a page is wrong")
 	}
-	plain, head := h, []byte(nil)
-	plain.CRC, plain.CompressedPageSize = 0, h.UncompressedPageSize
-	levels, codec := 0, s.codec
-	if v2 := &h.DataPageHeaderV2; h.Type == pqformat.DataPageV2 && v2.Valid {
-		levels = int(v2.V.RepetitionLevelsByteLength) + int(v2.V.DefinitionLevelsByteLength)
-		if levels < 0 || levels > len(packed) || levels > int(h.UncompressedPageSize) {
-			return nil, errors.New("a page is shorter than its levels")
-		}
-		if v2.V.IsCompressed.Valid && !v2.V.IsCompressed.V {
-			codec = pqformat.Uncompressed
-		}
-		plain.DataPageHeaderV2.V.IsCompressed = thrift.New(false)
+	levels := int(p.repeats) + int(p.defs)
+	if p.repeats < 0 || p.defs < 0 || levels > len(packed) || levels > int(p.plain) {
+		return nil, errors.New("a page is shorter than its levels")
 	}
-	if head, err = thrift.Marshal(new(thrift.CompactProtocol), &plain); err != nil {
-		return nil, err
+	if p.stored {
+		codec = pqformat.Uncompressed
 	}
-	out := room(s.room.plain, len(head)+int(h.UncompressedPageSize)+64)[:len(head)+int(h.UncompressedPageSize)]
-	s.room.plain = out
-	copy(out, head)
-	copy(out[len(head):], packed[:levels])
-	return out, unpack(codec, out[len(head)+levels:], packed[levels:])
+	// Decoders are faster where they may write past the end.
+	out := grown(room.plain, int(p.plain)+64)[:p.plain]
+	room.plain = out
+	copy(out, packed[:levels])
+	return out, unpack(codec, out[levels:], packed[levels:])
+}
+
+// grown is a slice of n bytes whatever is in them.
+func grown(b []byte, n int) []byte {
+	if cap(b) < n {
+		return make([]byte, n+n/8)[:n]
+	}
+	return b[:n]
 }
 
 // unpack fills dst with what src is packed from, and refuses any more or less.
@@ -157,4 +115,126 @@ func unpack(codec pqformat.CompressionCodec, dst, src []byte) error {
 		copy(dst, got)
 	}
 	return nil
+}
+
+// loadedPage is a page that was decoded.
+type loadedPage struct {
+	rows   int
+	values int     // rows that are not null
+	cells  cells   // its values, or those of its dictionary
+	index  []int32 // which of the dictionary's each value is, nil without one
+	defs   []byte  // definition levels, nil where no value is null
+	level  byte    // that of values which are not null
+
+	dictionary int // the number of its dictionary in the column, 0 for none
+
+	// Memory that the next page uses again.
+	own     cells
+	indexes []int32
+	levels  []byte
+}
+
+// decode takes a page apart: levels, if the column has any, and values.
+func (l *loadedPage) decode(c *parquetColumn, p *pagePlace, data []byte) (err error) {
+	l.rows, l.values, l.level, l.defs, l.index, l.dictionary = int(p.rows), int(p.rows), c.nulls, nil, nil, 0
+	data, levels, err := cutLevels(c, p, data)
+	if err != nil {
+		return err
+	}
+	if levels != nil {
+		if err := l.decodeLevels(p.levels, levels); err != nil {
+			return err
+		}
+	}
+	if isDictionary(p.encoding) {
+		l.indexes, err = parquet.RLEDictionary.DecodeInt32(l.indexes, data)
+		l.index = l.indexes[:min(len(l.indexes), l.values)]
+		return err
+	}
+	l.own.form = c.form
+	err = l.own.decode(p.encoding, data, l.values)
+	l.cells = l.own
+	return err
+}
+
+// cutLevels returns the values of a page and its definition levels, nil for none.
+func cutLevels(c *parquetColumn, p *pagePlace, data []byte) (values, levels []byte, err error) {
+	if p.kind == pqformat.DataPageV2 {
+		levels, values = data[p.repeats:p.repeats+p.defs], data[p.repeats+p.defs:]
+		if c.nulls == 0 || p.defs == 0 {
+			levels = nil
+		}
+		return values, levels, nil
+	}
+	if c.nulls == 0 {
+		return data, nil, nil
+	}
+	if len(data) < 4 {
+		return nil, nil, io.ErrUnexpectedEOF
+	}
+	n := uint64(binary.LittleEndian.Uint32(data))
+	if data = data[4:]; n > uint64(len(data)) {
+		return nil, nil, io.ErrUnexpectedEOF
+	}
+	return data[n:], data[:n], nil
+}
+
+// decodeLevels decodes the definition levels, and counts the rows that are not
+// null.
+func (l *loadedPage) decodeLevels(e pqformat.Encoding, src []byte) (err error) {
+	width := bits.Len8(l.level)
+	switch {
+	case e == pqformat.RLE && isOneRun(src, l.rows, l.level):
+		return nil
+	case e == pqformat.RLE:
+		l.levels, err = (&rle.Encoding{BitWidth: width}).DecodeLevels(l.levels, src)
+	case e == pqformat.BitPacked:
+		l.levels, err = (&bitpacked.Encoding{BitWidth: width}).DecodeLevels(l.levels, src)
+	default:
+		err = fmt.Errorf("levels are encoded as %s", e)
+	}
+	switch {
+	case err != nil:
+		return err
+	case len(l.levels) < l.rows:
+		return fmt.Errorf("a page has %d levels for %d rows", len(l.levels), l.rows)
+	}
+	l.defs = l.levels[:l.rows]
+	if l.values = bytes.Count(l.defs, []byte{l.level}); l.values == l.rows {
+		l.defs = nil
+	}
+	return nil
+}
+
+// isOneRun reports whether run-length encoded levels are n times the same one
+// in a single run.
+func isOneRun(src []byte, n int, level byte) bool {
+	head, size := binary.Uvarint(src)
+	return size > 0 && len(src) == size+1 && head&1 == 0 && head>>1 >= uint64(n) && src[size] == level
+}
+
+// check makes sure that there are as many values as rows that are not null, and
+// that all are in the dictionary.
+func (l *loadedPage) check() error {
+	have := l.cells.n
+	if l.dictionary > 0 {
+		have = len(l.index)
+	}
+	if l.cells.form.kind != formNull && have < l.values {
+		return fmt.Errorf("a page has %d values for %d rows", have, l.values)
+	}
+	most := uint32(0)
+	for _, i := range l.index {
+		most = max(most, uint32(i))
+	}
+	if len(l.index) > 0 && uint64(most) >= uint64(l.cells.n) {
+		return fmt.Errorf("value %d of a dictionary of %d", most, l.cells.n)
+	}
+	return nil
+}
+
+// isDictionary reports whether values are given as places in a dictionary. The
+// older of the two names stands for plain values on the page of a dictionary.
+func isDictionary(e pqformat.Encoding) bool {
+	return e == parquet.PlainDictionary.Encoding() || e == pqformat.RLEDictionary
 }

@@ -17,7 +17,6 @@ var sliceRows = 1 << 17
 
 // parquetSlice is a run of rows of one row group.
 type parquetSlice struct {
-	group  *parquet.FileRowGroup
 	first  int64 // row of the file
 	rows   int64
 	starts []columnStart
@@ -25,17 +24,18 @@ type parquetSlice struct {
 
 // columnStart leads to the first row of a slice in a column.
 type columnStart struct {
-	codec pqformat.CompressionCodec
-	pages []int64 // where its pages are, the dictionary first
-	skip  int64   // rows of the first page with rows that are before the slice
+	codec      pqformat.CompressionCodec
+	dictionary pagePlace // without a kind: there is none
+	pages      []pagePlace
+	skip       int64 // rows of the first page that are before the slice
 }
 
 // prepare cuts the file into slices, and settles what the first rows decide.
 func (p *parquetRead) prepare() error {
 	first := int64(0)
-	for i, g := range p.file.RowGroups() {
-		group, ok := g.(*parquet.FileRowGroup)
-		if !ok || group.NumRows() < 0 {
+	for i := range p.meta.RowGroups {
+		rows := p.meta.RowGroups[i].NumRows
+		if rows < 0 {
 			return fmt.Errorf("row group %d cannot be read", i)
 		}
 		if err := p.ctx.Err(); err != nil {
@@ -43,22 +43,26 @@ func (p *parquetRead) prepare() error {
 		}
 		pages := make([]pageTable, len(p.columns))
 		for j := range p.columns {
-			if err := p.checkChunk(i, &p.columns[j], group.NumRows()); err != nil {
+			c := &p.columns[j]
+			if err := p.checkChunk(i, c, rows); err != nil {
 				return err
 			}
 			var err error
-			if pages[j], err = p.pagesOf(&p.meta.RowGroups[i].Columns[p.columns[j].at].MetaData, group.NumRows()); err != nil {
-				return fmt.Errorf("column %s of row group %d: %w", printable(p.columns[j].name), i, err)
+			if pages[j], err = p.pagesOf(&p.meta.RowGroups[i].Columns[c.at].MetaData, rows); err != nil {
+				return fmt.Errorf("column %s of row group %d: %w", printable(c.name), i, err)
 			}
 		}
-		p.slices = append(p.slices, cutGroup(group, first, pages)...)
-		first += group.NumRows()
+		p.slices = append(p.slices, cutGroup(rows, first, pages)...)
+		first += rows
 	}
 	return p.settleUnit()
 }
 
 // checkChunk refuses a column of a row group that cannot be read.
 func (p *parquetRead) checkChunk(i int, c *parquetColumn, rows int64) error {
+	if c.at >= len(p.meta.RowGroups[i].Columns) {
+		return fmt.Errorf("row group %d has no column %s", i, printable(c.name))
+	}
 	chunk := &p.meta.RowGroups[i].Columns[c.at]
 	switch {
 	case chunk.CryptoMetadata.Value != nil || len(chunk.EncryptedColumnMetadata) > 0:
@@ -67,6 +71,8 @@ func (p *parquetRead) checkChunk(i int, c *parquetColumn, rows int64) error {
 		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is in another file, %s", printable(c.name), printable(chunk.FilePath)), Advice: "write it as one file"}
 	case !isUnpacked(chunk.MetaData.Codec):
 		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is compressed with %s, which is not read", printable(c.name), strings.ToLower(chunk.MetaData.Codec.String())), Advice: "snappy, gzip, zstd, brotli, lz4_raw and none are read"}
+	case parquet.Kind(chunk.MetaData.Type) != c.kind:
+		return fmt.Errorf("column %s is of another type in row group %d", printable(c.name), i)
 	case chunk.MetaData.NumValues != rows:
 		return fmt.Errorf("column %s has %d values in row group %d of %d rows", printable(c.name), chunk.MetaData.NumValues, i, rows)
 	}
@@ -82,16 +88,16 @@ func isUnpacked(c pqformat.CompressionCodec) bool {
 	return false
 }
 
-// cutGroup cuts a row group into slices, unless it is small. No page is longer
-// than a slice, so that none is decoded more than twice.
-func cutGroup(group *parquet.FileRowGroup, first int64, pages []pageTable) (out []parquetSlice) {
-	rows := group.NumRows()
+// cutGroup cuts a row group, which starts at row first of the file, into slices,
+// unless it is small. No page is longer than a slice, so that none is decoded
+// more than twice.
+func cutGroup(rows, first int64, pages []pageTable) (out []parquetSlice) {
 	step := int64(sliceRows)
 	for i := range pages {
 		step = max(step, pages[i].longest())
 	}
 	for from := int64(0); from < rows; from += step {
-		s := parquetSlice{group: group, first: first + from, rows: min(step, rows-from), starts: make([]columnStart, len(pages))}
+		s := parquetSlice{first: first + from, rows: min(step, rows-from), starts: make([]columnStart, len(pages))}
 		for i := range pages {
 			s.starts[i] = pages[i].start(from)
 		}
@@ -103,14 +109,14 @@ func cutGroup(group *parquet.FileRowGroup, first int64, pages []pageTable) (out 
 // pageTable says where the pages of a column are in the file.
 type pageTable struct {
 	codec      pqformat.CompressionCodec
-	dictionary int64 // 0: none
-	offsets    []int64
+	dictionary pagePlace // without a kind: there is none
+	pages      []pagePlace
 	first      []int64 // their first rows, and how many rows there are
 }
 
 func (t *pageTable) longest() (rows int64) {
-	for i := range t.offsets {
-		rows = max(rows, t.first[i+1]-t.first[i])
+	for i := range t.pages {
+		rows = max(rows, int64(t.pages[i].rows))
 	}
 	return rows
 }
@@ -120,11 +126,7 @@ func (t *pageTable) start(row int64) columnStart {
 	for t.first[i+1] <= row {
 		i++
 	}
-	s := columnStart{codec: t.codec, pages: t.offsets[i:], skip: row - t.first[i]}
-	if t.dictionary > 0 {
-		s.pages = append([]int64{t.dictionary}, s.pages...)
-	}
-	return s
+	return columnStart{codec: t.codec, dictionary: t.dictionary, pages: t.pages[i:], skip: row - t.first[i]}
 }
 
 // pagesOf reads the headers of a column's pages, and refuses those that promise
@@ -155,13 +157,13 @@ func (p *parquetRead) pagesOf(meta *pqformat.ColumnMetaData, rows int64) (t page
 			return t, errors.New("a page is longer than its column")
 		case n > 0:
 			known += n
-			t.offsets, t.first = append(t.offsets, at), append(t.first, known)
+			t.pages, t.first = append(t.pages, placeOf(&h, at+size)), append(t.first, known)
 		case n < 0:
 			return t, fmt.Errorf("a page is of the unknown kind %s", h.Type)
-		case h.Type == pqformat.DictionaryPage && (len(t.offsets) > 0 || t.dictionary > 0):
+		case h.Type == pqformat.DictionaryPage && (len(t.pages) > 0 || t.dictionary.kind == pqformat.DictionaryPage):
 			return t, errors.New("its dictionary is not at its start")
 		case h.Type == pqformat.DictionaryPage:
-			t.dictionary = at
+			t.dictionary = placeOf(&h, at+size)
 		}
 		at = next
 	}

@@ -1,10 +1,12 @@
 package trace
 
+import "sort"
+
 // sum sums up the rows of a batch. It returns false where that leads nowhere:
 // too many labels.
 func (f *parquetFill) sum(b *parquetBatch) bool {
 	span := f.feed.records.span
-	b.latencies, b.ascending = b.latencies[:0], true
+	b.ascending = true
 	out := b.stretches[:0]
 	for i, n := 0, len(b.times); i < n; {
 		s := stretch{t: floorTo(b.times[i], span), row: int32(i), first: b.times[i], last: b.times[i], solvedSeen: b.seen.has(FieldSolved)}
@@ -21,26 +23,36 @@ func (f *parquetFill) sum(b *parquetBatch) bool {
 		i = j
 	}
 	b.stretches = out
+	f.takeLatencies(b)
+	from := int32(0)
+	for i := range out {
+		s := &out[i]
+		s.most = largest(b.latencies[from : from+s.timed])
+		from += s.timed
+	}
 	return true
 }
 
 // reach returns the end of the stretch that starts at row i.
 func (f *parquetFill) reach(s *stretch, b *parquetBatch, i int) int {
-	span, key, before := f.feed.records.span, f.keys[i], b.times[i]
-	for j, t := range b.times[i+1:] {
+	times, span, before, j := b.times, uint64(f.feed.records.span), b.times[i], i+1
+	if b.sorted && !f.said {
+		j += sort.Search(len(times)-j, func(k int) bool { return uint64(times[j+k]-s.t) >= span })
+		s.last = times[j-1]
+		return j
+	}
+	for key := f.keys[i]; j < len(times); j++ {
+		t := times[j]
 		if t < before {
 			b.ascending = false
 		}
-		if uint64(t-s.t) >= uint64(span) || f.said && f.keys[i+1+j] != key {
-			return i + 1 + j
+		if uint64(t-s.t) >= span || f.keys[j] != key {
+			return j
 		}
-		if t < before {
-			s.first = min(s.first, t)
-		}
-		s.last = max(s.last, t)
+		s.first, s.last = min(s.first, t), max(s.last, t)
 		before = t
 	}
-	return len(b.times)
+	return j
 }
 
 // sumRows adds up the rows from i to j.
@@ -60,21 +72,32 @@ func (f *parquetFill) sumRows(s *stretch, b *parquetBatch, i, j int) {
 		}
 	}
 	s.timed = f.timed.count(i, j)
-	before := len(b.latencies)
-	if s.timed == s.n {
-		b.latencies = append(b.latencies, f.latencies[i:j]...)
-	} else {
-		for k := i; k < j; k++ {
-			if f.timed.has(k) {
-				b.latencies = append(b.latencies, f.latencies[k])
-			}
+}
+
+// takeLatencies moves the latencies of the batch's rows there, without a copy
+// where all have one.
+func (f *parquetFill) takeLatencies(b *parquetBatch) {
+	n := len(b.times)
+	if f.timed.count(0, n) == int32(n) {
+		b.latencies, f.latencies = f.latencies, b.latencies
+		return
+	}
+	b.latencies = b.latencies[:0]
+	for i, v := range f.latencies {
+		if f.timed.has(i) {
+			b.latencies = append(b.latencies, v)
 		}
 	}
-	for _, v := range b.latencies[before:] {
-		if v > s.most {
-			s.most = v
+}
+
+// largest returns the largest of values of at least 0.
+func largest(values []float64) (most float64) {
+	for _, v := range values {
+		if v > most {
+			most = v
 		}
 	}
+	return most
 }
 
 // commitStretches counts a batch as [feed.commit] does one of records.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"math"
 	"time"
 )
 
@@ -44,22 +45,28 @@ func (r *timeReader) times(dst []counted, c *cells, from, n int) []counted {
 	return dst
 }
 
-// stampsOf fills dst with timestamps from one on. It returns false where that is
-// not all there is to it.
-func (r *timeReader) stampsOf(dst []int64, c *cells, from int) bool {
+// stampsOf fills dst with timestamps from one on, and says whether each is at or
+// after the one before. It returns false where that is not all there is to it.
+func (r *timeReader) stampsOf(dst []int64, c *cells, from int) (ascending, ok bool) {
 	if c.form.kind != formStamp || r.clock.unit != NoUnit && !r.clock.guessed {
-		return false
+		return false, false
 	}
+	ascending = true
+	before := int64(math.MinInt64)
 	scale := int64(pow10(9 + c.form.unit.exp()))
 	most := maxTime / scale
 	for i, v := range c.int64s[from : from+len(dst)] {
-		if v < -most || v >= most {
-			return false
+		if uint64(v+most) >= uint64(2*most) { // below -most, or not below most
+			return false, false
 		}
+		if v < before {
+			ascending = false
+		}
+		before = v
 		dst[i] = v * scale
 	}
 	r.clock.zone = r.clock.zone || !c.form.utc
-	return true
+	return ascending, true
 }
 
 func (r *timeReader) stamps(dst []counted, values []int64, f form) []counted {
@@ -143,10 +150,10 @@ func (p *parquetRead) settleUnit() error {
 }
 
 func (p *parquetRead) guessUnit(c *cursor, at int) error {
-	defer c.close()
+	room := new(pageRoom)
 	for i := range p.slices {
 		s := &p.slices[i]
-		if err := c.open(p.r, new(pageRoom), s, at); err != nil {
+		if err := c.open(p.r, room, &s.starts[at]); err != nil {
 			return err
 		}
 		for left := int(s.rows); left > 0; {

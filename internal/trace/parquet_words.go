@@ -3,8 +3,6 @@ package trace
 import (
 	"bytes"
 	"unicode/utf8"
-
-	"github.com/parquet-go/parquet-go"
 )
 
 // wordTable numbers the different texts of a column. The numbers are good for
@@ -96,7 +94,7 @@ func flagCodeOf(word []byte) flagCode {
 // they are met.
 type wordsOf struct {
 	table      *wordTable
-	dictionary parquet.Dictionary
+	dictionary int      // the number of the dictionary in the column
 	ids        []uint16 // of its entries
 	scratch    []uint16 // of values that stand for themselves
 	text       []byte

@@ -132,7 +132,6 @@ type rowTaker struct {
 	rc     *recipe
 	clock  clock
 	q      quickRow
-	rec    record
 	apart  int  // blocks that are read without summing up, since it led nowhere before
 	sums   bool // of this block
 	failed bool // it cannot be summed up
@@ -151,12 +150,7 @@ func (w *rowTaker) begin() {
 // foreign says that it may have bytes that are not UTF-8.
 func (w *rowTaker) take(out *batch, line int, foreign bool) bool {
 	if w.sums {
-		w.rec = record{line: int32(line)}
-		if !w.fill(&w.rec, out) {
-			return false
-		}
-		w.rec.foreign = foreign && w.q.foreign()
-		w.failed = !out.add(&w.rec, w.rc.span)
+		w.failed = !w.sum(out, line, foreign)
 		return !w.failed
 	}
 	n := len(out.records)

@@ -39,7 +39,7 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 		}
 	}
 	rc.span = c.span
-	rc.summed = rc.quick && rc.digested && !f.opt.Distributions
+	rc.summed = rc.quick && rc.digested && !p.timeless && !f.opt.Distributions
 	for _, col := range p.columns {
 		rc.summed = rc.summed && !streamFields.has(col.field)
 	}

@@ -111,48 +111,67 @@ func (c *counter) timeMany(tl *tally, latencies []float64, most float64) {
 	}
 }
 
-// add puts a record into the batch as part of a sum. It reports false where it
-// does not come after the one before.
-func (b *batch) add(rec *record, span int64) bool {
-	n := len(b.stretches)
-	if n > 0 && rec.t <= b.newest {
+// sum adds the row to the batch as part of a sum. It reports false where it does
+// not come after the one before, or is no usual one: the block is read again
+// then, without summing up.
+func (w *rowTaker) sum(out *batch, line int, foreign bool) bool {
+	q, rc := &w.q, w.rc
+	there := q.has &^ q.null
+	n := len(out.stretches)
+	if !there.has(rc.plan.time) || q.nonFinite != 0 || n > 0 && q.t <= out.newest {
 		return false
 	}
-	b.newest = rec.t
-	if n == 0 || uint64(rec.t)-uint64(b.stretches[n-1].t) >= uint64(span) || b.stretches[n-1].label != rec.label || b.stretches[n-1].cost > maxCost {
-		b.stretches = append(b.stretches, stretch{t: floorTo(rec.t, span), first: rec.t, row: rec.line, label: rec.label})
+	label, ok := w.label(out)
+	if !ok {
+		return false
+	}
+	if n == 0 || uint64(q.t)-uint64(out.stretches[n-1].t) >= uint64(rc.span) || out.stretches[n-1].label != label || out.stretches[n-1].cost > maxCost {
+		out.stretches = append(out.stretches, stretch{t: floorTo(q.t, rc.span), first: q.t, row: int32(line), label: label})
 		n++
 	}
-	s := &b.stretches[n-1]
-	s.n++
-	s.last = rec.t
-	s.nonFinite += int64(rec.nonFinite)
-	s.solvedSeen = s.solvedSeen || rec.solvedSeen
-	s.judged += one(rec.judged)
-	s.solved += one(rec.solved)
-	for i := range s.flags {
-		s.flags[i] += one(rec.flags[i])
-		s.flagged[i] += one(rec.flagged[i])
+	s := &out.stretches[n-1]
+	if there.has(FieldCostUSD) {
+		cost, err := nanoDollars(q.nums[FieldCostUSD], rc.plan.unit[FieldCostUSD], nil)
+		if err != nil {
+			return false
+		}
+		s.priced++
+		s.cost += cost
 	}
-	s.priced += one(rec.priced)
-	s.cost += rec.cost
-	if rec.timed {
+	if there.has(FieldLatency) {
+		ms, ok := q.measure(FieldLatency, rc.latency)
+		if !ok {
+			return false
+		}
 		s.timed++
-		s.most = max(s.most, rec.latency)
-		b.latencies = append(b.latencies, rec.latency)
+		s.most = max(s.most, ms)
+		out.latencies = append(out.latencies, ms)
 	}
-	b.digests = append(b.digests, rec.digest)
-	b.foreign += int64(one(rec.foreign))
-	b.twice += int64(one(rec.twice))
+	s.n++
+	s.last, out.newest = q.t, q.t
+	s.solvedSeen = s.solvedSeen || q.has.has(FieldSolved)
+	s.judged += there.one(FieldSolved)
+	s.solved += q.flags.one(FieldSolved)
+	s.flags[0] += q.flags.one(FieldViolation)
+	s.flagged[0] += there.one(FieldViolation)
+	s.flags[1] += q.flags.one(FieldTransfer)
+	s.flagged[1] += there.one(FieldTransfer)
+	out.digests = append(out.digests, digestOf(rc.seed, q.raw))
+	if foreign && q.foreign() {
+		out.foreign++
+	}
+	if q.twice {
+		out.twice++
+	}
+	out.zone = out.zone || w.clock.zone
+	if rc.missing {
+		out.seen |= q.has
+	}
 	return true
 }
 
-func one(b bool) int32 {
-	if b {
-		return 1
-	}
-	return 0
-}
+// one is 1 where the field is in the set, else 0.
+func (s fieldSet) one(f Field) int32 { return int32(s >> f & 1) }
 
 // takesSums reports whether the batch can be counted by its sums: its rows are
 // later than all before them, and so none of them was counted before.
