@@ -19,7 +19,7 @@ func (r *Replay) climb(seed uint64, kept *memory) (releaseRun, error) {
 		thinner: thinner{r: r, requests: newDice(seed, drawReThin, 0).with(kept), costs: newDice(seed, drawReleaseC, 0)},
 	}
 	feed.start = feed.stream.now()
-	feed.canary[0].Arm, feed.stable[0].Arm = release.Canary, release.Stable
+	feed.canary[0].Arm = release.Canary
 	feed.left, feed.last = r.longest()
 	out, err := simulate.Run(r.plan, feed, simulate.Options{Approve: true})
 	if err != nil {
@@ -93,13 +93,23 @@ func (f *replayFeed) Next(weight release.Weight) (simulate.Tick, error) {
 		}
 	}
 	if weight.Slots < weight.Ring || weight.IsZero() {
-		f.stable[0].T = tick.T
-		rest.count(&f.stable[0], f.stream.h.tick)
-		if mean > 0 {
-			f.stable[0].CostMean = mean
-			f.stable[0].Known |= release.HasCostMean
-		}
+		f.serve(tick.T, weight, &rest, mean)
 		tick.Stable = f.stable[:]
 	}
 	return tick, nil
+}
+
+// serve writes down what is left to stable, of the whole traffic nothing.
+func (f *replayFeed) serve(at time.Time, weight release.Weight, rest *load, mean float64) {
+	w := &f.stable[0]
+	if weight.Slots >= weight.Ring {
+		*w = release.Window{}
+		return
+	}
+	w.T, w.Arm = at, release.Stable
+	rest.count(w, f.stream.h.tick)
+	if mean > 0 {
+		w.CostMean = mean
+		w.Known |= release.HasCostMean
+	}
 }

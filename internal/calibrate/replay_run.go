@@ -287,15 +287,16 @@ func (p *pass) thresholds(run *ReplayRun) {
 	s.read(p.canary)
 	if l := r.plain; l != nil {
 		s.lay(l)
-		run.plain = s.falseTrips(l.SolveFloor, p.rest(l))
+		run.plain = s.falseTrips(p.rest(l))
 	}
 	if len(r.grid) == 0 {
 		return
 	}
-	l := &r.grid[0].limits // the others differ by nothing but the floor
+	l := &r.grid[0].limits // the others differ by nothing but a lower floor
 	s.lay(l)
 	for i := range r.grid {
-		run.grid[i].trips = s.falseTrips(r.grid[i].limits.SolveFloor, p.rest(l))
+		s.lower(r.grid[i].limits.SolveFloor)
+		run.grid[i].trips = s.falseTrips(p.rest(l))
 		if run.grid[i].trips == 0 {
 			break
 		}
@@ -312,7 +313,8 @@ func (p *pass) thresholds(run *ReplayRun) {
 			continue
 		}
 		var before bool
-		run.grid[i].drop, before = s.detect(r.grid[i].limits.SolveFloor, warm)
+		s.lower(r.grid[i].limits.SolveFloor)
+		run.grid[i].drop, before = s.detect(warm)
 		missed = !run.grid[i].drop.found && !before
 	}
 }

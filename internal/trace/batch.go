@@ -10,16 +10,19 @@ type batch struct {
 	unknown [][]byte // statuses that are in no table, by record.unknown - 1
 	odd     []oddRow // the records that are odd, in order
 	lines   int64    // how many lines of the file it covers
-	end     int64    // of CSV: where in the file it ends
+	end     int64    // of CSV and sums: where in the file it ends
 
 	// Rows in the order of time, each later than the one before, may be here as
 	// sums in place of records.
 	stretches []stretch
 	latencies []float64 // of the stretches, one after the other
-	digests   []uint64  // the same of the rows
-	newest    int64     // time of the row that was added last
-	foreign   int64     // rows with bytes that are not UTF-8
-	twice     int64     // rows in which a field stood more than once
+	digests   []uint64  // the same of the rows, unless they can be read again from origin
+	origin    *origin
+	rc        *recipe // by which they were read
+	begin     int64   // where in the file they start, in which they end at end
+	newest    int64   // time of the row that was added last
+	foreign   int64   // rows with bytes that are not UTF-8
+	twice     int64   // rows in which a field stood more than once
 
 	seen fieldSet // fields of which some row had a value
 	zone bool     // a time without a zone was met, and read as UTC

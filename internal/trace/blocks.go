@@ -34,6 +34,7 @@ type block struct {
 	long     bool  // its last line is longer than maxLine, and cut off here
 	err      error // of the reading, after these lines
 
+	origin  *origin     // nil where the rows cannot be read again
 	file    *fileBlocks // of CSV, to read on; nil where the rows are whole
 	at      int64       // of CSV: where in the file the buffer starts
 	n       int         // how much of the buffer is text
@@ -101,6 +102,7 @@ type fileBlocks struct {
 	counted  int64 // bytes that progress was told of before
 	taken    atomic.Int64
 	rows     bool // of CSV, which may go over lines
+	origin   *origin
 }
 
 func (s *fileBlocks) next(b *block) bool {
@@ -109,7 +111,7 @@ func (s *fileBlocks) next(b *block) bool {
 	if at >= s.end {
 		return false
 	}
-	*b = block{seq: seq, buf: keptBuffer(b.buf, s.size)}
+	*b = block{seq: seq, buf: keptBuffer(b.buf, s.size), origin: s.origin}
 	if seq > 0 { // the byte before says whether a line starts at the first one
 		at, before = at-1, 1
 	}

@@ -24,7 +24,9 @@ type counter struct {
 	lastKey tallyKey
 
 	seed      maphash.Seed
-	values    valueStore // latencies and times to first token
+	owed      []owedRows      // in the order of time
+	repay     func(of *tally) // finds the digests of its rows that are owed
+	values    valueStore      // latencies and times to first token
 	latencies shelf
 	digests   shelf
 
@@ -217,6 +219,12 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 	if tl.noDigest {
 		c.unsure++
 		return false
+	}
+	if tl.digests.owed > 0 && (rec.span || rec.t <= tl.digests.latest) {
+		if c.repay(tl); tl.noDigest {
+			c.unsure++
+			return false
+		}
 	}
 	if !tl.digests.add(rec.t, rec.digest, rec.span) {
 		if rec.named {

@@ -21,7 +21,7 @@ func (p *csvParser) parse(rc *recipe, b *block, out *batch) {
 	if b.file != nil && b.seq > 0 && !b.aligned {
 		p.guess(b, quick)
 	}
-	p.begins()
+	p.begins(b, out)
 	p.read(b, quick, out)
 	if p.again(out) {
 		out.reset()

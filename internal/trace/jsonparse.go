@@ -11,7 +11,7 @@ func (p *jsonParser) parse(rc *recipe, b *block, out *batch) {
 		p.use(rc)
 		p.useKeys(rc.keys)
 	}
-	p.begins()
+	p.begins(b, out)
 	p.read(b, out)
 	if p.again(out) {
 		out.reset()
@@ -37,7 +37,7 @@ func (p *jsonParser) read(b *block, out *batch) {
 		}
 		i = p.leave(b, i, line, out)
 	}
-	out.lines = int64(line)
+	out.lines, out.end = int64(line), b.at+int64(b.to)
 }
 
 // line reads the line at b.buf[i] and returns where the next one starts, or 0

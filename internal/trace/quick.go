@@ -167,11 +167,14 @@ func (w *rowTaker) take(out *batch, line int, foreign bool) bool {
 // maxApart is for how many blocks summing up is given up where it led nowhere.
 const maxApart = 64
 
-// begins decides how a block is read.
-func (w *rowTaker) begins() {
+// begins decides how a block is read into out.
+func (w *rowTaker) begins(b *block, out *batch) {
 	w.failed = false
 	w.sums = w.rc != nil && w.rc.summed && w.apart == 0
 	w.apart = max(w.apart-1, 0)
+	if w.sums && w.rc.owing && b.origin != nil {
+		out.origin, out.rc, out.begin = b.origin, w.rc, b.at+int64(b.from)
+	}
 }
 
 // again reports whether a block must be read again, without summing up: a row

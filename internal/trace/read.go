@@ -94,6 +94,7 @@ func newFeed(opt Options) *feed {
 	opt = opt.withDefaults()
 	f := &feed{opt: opt, data: &Data{}}
 	f.records = newCounter(&f.opt, f.data)
+	f.records.repay = f.repay
 	f.windows = newWindowSet(&f.opt, f.data)
 	return f
 }

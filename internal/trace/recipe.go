@@ -19,6 +19,7 @@ type recipe struct {
 	steps    []csvStep // of those, the ones that are read
 	quick    bool      // rows are records, and nothing else has to be done with them
 	summed   bool      // rows may be summed up: their times, arms, latencies, costs and flags are all there is to them
+	owing    bool      // the digests of sums may be left out where the file can be read again
 	span     int64     // of windows
 	missing  bool      // no row had some mapped column yet
 	// Powers of ten that turn the figures into milliseconds.
@@ -40,6 +41,7 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 	}
 	rc.span = c.span
 	rc.summed = rc.quick && rc.digested && !p.timeless && !f.opt.Distributions
+	rc.owing = c.scenes.want == ""
 	for _, col := range p.columns {
 		rc.summed = rc.summed && !streamFields.has(col.field)
 	}

@@ -92,7 +92,8 @@ type digestLog struct {
 	latest int64 // time of the row put last
 	run    int   // rows put last that have this time
 	set    *digestSet
-	n      int
+	n      int // how many there are
+	owed   int // of them, those that are not here: of rows of which none is later than latest
 }
 
 // maxRun is how many digests of the same instant are compared one by one.
@@ -126,20 +127,32 @@ func (d *digestLog) add(t int64, digest uint64, anyTime bool) (added bool) {
 	return true
 }
 
-// keep takes the digests of rows that are later than all before them and one
-// another, the last of which starts at t.
-func (d *digestLog) keep(t int64, digests []uint64) {
-	d.n += len(digests)
-	if d.set != nil {
+// keep takes the digests of n rows that are later than all before them and one
+// another, the last of which starts at t. Without digests they are owed.
+func (d *digestLog) keep(t int64, n int, digests []uint64) {
+	d.n += n
+	d.latest, d.run = t, 1
+	switch {
+	case digests == nil:
+		d.owed += n
+	case d.set != nil:
 		for _, v := range digests {
 			d.set.add(v)
 		}
-		return
+	default:
+		for _, v := range digests {
+			d.list.push(v)
+		}
 	}
-	for _, v := range digests {
-		d.list.push(v)
+}
+
+// repay takes a digest that was owed.
+func (d *digestLog) repay(digest uint64) {
+	if d.set == nil {
+		d.look()
 	}
-	d.latest, d.run = t, 1
+	d.set.add(digest)
+	d.owed--
 }
 
 // look puts the digests into a set, in which they are looked up from now on.

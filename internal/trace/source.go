@@ -127,7 +127,11 @@ func (s *source) blocks(csv bool, progress func(int64)) blockSource {
 		s.done = b.done
 		return b
 	}
-	return &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, end: end, size: blockSize, rows: csv, progress: progress, counted: int64(s.text.Buffered())}
+	b := &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, end: end, size: blockSize, rows: csv, progress: progress, counted: int64(s.text.Buffered())}
+	if info, err := s.file.Stat(); err == nil && s.name != stdinName {
+		b.origin = &origin{path: s.name, info: info, csv: csv}
+	}
+	return b
 }
 
 // bare takes the file's name out of an error that will be printed after it.

@@ -156,7 +156,9 @@ func (w *rowTaker) sum(out *batch, line int, foreign bool) bool {
 	s.flagged[0] += there.one(FieldViolation)
 	s.flags[1] += q.flags.one(FieldTransfer)
 	s.flagged[1] += there.one(FieldTransfer)
-	out.digests = append(out.digests, digestOf(rc.seed, q.raw))
+	if out.origin == nil {
+		out.digests = append(out.digests, digestOf(rc.seed, q.raw))
+	}
 	if foreign && q.foreign() {
 		out.foreign++
 	}
@@ -182,6 +184,9 @@ func (f *feed) takesSums(run *fileRun, b *batch) bool {
 
 // commitSums counts the sums of a batch.
 func (f *feed) commitSums(run *fileRun, b *batch) error {
+	if b.origin != nil && len(b.stretches) > 0 {
+		f.records.owe(b)
+	}
 	latencies, digests := b.latencies, b.digests
 	for i := range b.stretches {
 		s := &b.stretches[i]
@@ -189,10 +194,14 @@ func (f *feed) commitSums(run *fileRun, b *batch) error {
 		if err != nil {
 			return fatal(run.src, run.line+int64(s.row)+1, err)
 		}
-		if tl != nil {
-			f.records.keep(tl, s, digests[:s.n])
+		latencies = latencies[s.timed:]
+		var own []uint64
+		if b.origin == nil {
+			own, digests = digests[:s.n], digests[s.n:]
 		}
-		latencies, digests = latencies[s.timed:], digests[s.n:]
+		if tl != nil {
+			f.records.keep(tl, s, own)
+		}
 		run.latest = s.last
 	}
 	f.foreign += b.foreign
@@ -200,18 +209,25 @@ func (f *feed) commitSums(run *fileRun, b *batch) error {
 	return nil
 }
 
-// keep remembers the digests of rows that are later than all of their tally. With
-// no room for all of them it goes as it would row by row.
+// keep remembers the digests of rows that are later than all of their tally, or
+// without any that they are owed. With no room for all of them it goes as it would
+// row by row.
 func (c *counter) keep(tl *tally, s *stretch, digests []uint64) {
-	for len(digests) > 0 && !tl.noDigest {
-		n := len(digests)
+	left := int(s.n)
+	for left > 0 && !tl.noDigest {
+		n := left
 		if room := c.digests.most - c.digests.held; room < n {
 			n = max(room, 1)
 		}
-		tl.digests.keep(s.last, digests[:n])
+		if digests == nil {
+			tl.digests.keep(s.last, n, nil)
+		} else {
+			tl.digests.keep(s.last, n, digests[:n])
+			digests = digests[n:]
+		}
 		c.digests.putMany(&tl.inSeen, tl, n)
-		digests = digests[n:]
+		left -= n
 		c.dropDigests()
 	}
-	c.unsure += int64(len(digests))
+	c.unsure += int64(left)
 }

@@ -1,0 +1,168 @@
+package trace
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// summable are columns for which rows are summed up.
+func summable(t *testing.T) []Column {
+	columns, err := ParseColumns("t,arm,total,solved,judged,violations,transfers,cost_mean,p99_ms")
+	must(t, err)
+	return columns
+}
+
+// ascending draws rows in the order of time, some of which repeat one before.
+func ascending(r *rand.Rand, rows int, csv bool) string {
+	var b strings.Builder
+	if csv {
+		b.WriteString("ts,user_id,latency_ms,cost_usd,solved,violation\n")
+	}
+	var lines []string
+	for i := range rows {
+		id := fmt.Sprint("u", r.IntN(9))
+		if r.IntN(4) == 0 {
+			id = "" // a row that repeats is counted without one
+		}
+		format := `{"ts":"2026-05-04T00:%02d:%02d.%03dZ","user_id":"%s","latency_ms":%d,"cost_usd":0.0%d,"solved":%t,"violation":%t}` + "\n"
+		if csv {
+			format = "2026-05-04T00:%02d:%02d.%03dZ,%s,%d,0.0%d,%t,%t\n"
+		}
+		line := fmt.Sprintf(format, i/5000, i/83%60, i%83*12, id, r.IntN(3000), r.IntN(100), r.IntN(9) > 0, r.IntN(99) == 0)
+		lines = append(lines, line)
+		b.WriteString(line)
+		if r.IntN(rows/4) == 0 {
+			b.WriteString(lines[r.IntN(len(lines))])
+		}
+	}
+	return b.String()
+}
+
+// Rows that repeat others are found also where those were summed up in the order
+// of time, in the same file and in another one.
+func TestARepeatedRowIsFoundAmongSums(t *testing.T) {
+	defer func(n int) { blockSize = n }(blockSize)
+	blockSize = 500
+	found := 0
+	for seed := range uint64(12) {
+		r := rand.New(rand.NewPCG(seed, 7))
+		first := ascending(r, 3000, seed%2 == 1)
+		lines := strings.SplitAfter(first, "\n")
+		dir := t.TempDir()
+		paths := []string{writeTo(t, dir, "a", first), writeTo(t, dir, "b", lines[0]+lines[1+r.IntN(1000)])}
+		opt := Options{Span: [...]time.Duration{10 * time.Second, time.Minute, time.Hour}[seed%3], MaxBad: anyBad, Columns: summable(t)}
+		if seed%4 > 1 {
+			opt.maxHashes = 700
+		}
+		slow := opt
+		slow.byRow = true
+		want := readingOf(ReadFiles(context.Background(), paths, nil, slow, nil))
+		got := readingOf(ReadFiles(context.Background(), paths, nil, opt, nil))
+		if diff := cmp.Diff(want, got, sameData); diff != "" {
+			t.Fatalf("seed %d: -by row +in blocks\n%s", seed, diff)
+		}
+		found += int(got.Data.Duplicates)
+	}
+	if found < 10 {
+		t.Errorf("%d duplicates among all files: the test shows nothing", found)
+	}
+}
+
+// seconds is a log of a row a second, in the order of time.
+func seconds(rows int) (lines []string) {
+	for i := range rows {
+		lines = append(lines, fmt.Sprintf(`{"ts":"2026-05-04T%02d:%02d:%02dZ","user_id":"u","latency_ms":%d}`+"\n", i/3600, i/60%60, i%60, i))
+	}
+	return lines
+}
+
+// fed reads files one after the other, and calls between before each but the
+// first.
+func fed(t *testing.T, paths []string, between func()) *feed {
+	t.Helper()
+	f := newFeed(Options{Columns: summable(t)})
+	for i, path := range paths {
+		if i > 0 {
+			between()
+		}
+		if err := f.readFile(context.Background(), path, nil, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return f
+}
+
+// Rows whose digests were left out are read again for the windows in which a row
+// is not later than all before, and for no others.
+func TestOnlyTheWindowOfALateRowIsReadAgain(t *testing.T) {
+	defer func(n int) { blockSize = n }(blockSize)
+	blockSize = 500
+	lines := seconds(7200)
+	dir := t.TempDir()
+	log, late := writeTo(t, dir, "log", strings.Join(lines, "")), writeTo(t, dir, "late", lines[3000])
+	f := fed(t, []string{log, late}, func() {})
+	settled := 0
+	for i := range f.records.owed {
+		if f.records.owed[i].settled {
+			settled++
+		}
+	}
+	if n := len(f.records.owed); n < 500 || settled < 6 || settled > 12 {
+		t.Errorf("%d blocks of %d were read again", settled, n)
+	}
+	if f.data.Duplicates != 1 || f.records.unsure != 0 {
+		t.Errorf("%d duplicates, %d unsure", f.data.Duplicates, f.records.unsure)
+	}
+}
+
+// A file that is not any more what was read is not compared with: what would be
+// read again may be anything.
+func TestAFileThatChangedIsNotComparedWith(t *testing.T) {
+	lines := seconds(7200)
+	for name, change := range map[string]func(t *testing.T, path string){
+		"gone": func(t *testing.T, path string) { must(t, os.Remove(path)) },
+		"another in its place": func(t *testing.T, path string) {
+			must(t, os.Rename(writeTo(t, filepath.Dir(path), "new", strings.Join(lines, "")), path))
+		},
+		"shorter": func(t *testing.T, path string) { must(t, os.Truncate(path, 9)) },
+		"other rows": func(t *testing.T, path string) {
+			must(t, os.WriteFile(path, []byte(strings.Repeat(lines[0], 7200)), 0o600))
+		},
+		"not even JSON": func(t *testing.T, path string) {
+			must(t, os.WriteFile(path, []byte(strings.Repeat("x", 900_000)), 0o600))
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func(n int) { blockSize = n }(blockSize)
+			blockSize = 500
+			dir := t.TempDir()
+			log, late := writeTo(t, dir, "log", strings.Join(lines, "")), writeTo(t, dir, "late", lines[3000])
+			f := fed(t, []string{log, late}, func() { change(t, log) })
+			if f.data.Duplicates != 0 || f.records.unsure != 1 || f.data.Good != 7201 {
+				t.Errorf("%d duplicates, %d unsure, %d rows", f.data.Duplicates, f.records.unsure, f.data.Good)
+			}
+		})
+	}
+}
+
+func writeTo(t *testing.T, dir, name, text string) (path string) {
+	t.Helper()
+	path = filepath.Join(dir, name)
+	must(t, os.WriteFile(path, []byte(text), 0o600))
+	return path
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
