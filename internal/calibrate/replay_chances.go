@@ -64,9 +64,9 @@ func (c *chances) inversion(n int64, u float64) int64 {
 
 // hat is what a rejection from n trials holds its numbers against.
 type hat struct {
-	n                          float64 // 0: not formed
+	n, p                       float64 // n 0: not formed
 	a, b, centre, quick, alpha float64
-	mode, logOfMode, logOdds   float64
+	mode, logOfMode, logOdds   float64 // for those that are not accepted at once; mode 0: not formed
 }
 
 // hat returns that of n.
@@ -79,24 +79,26 @@ func (c *chances) hat(n int64) *hat {
 		h = &c.hats[n]
 	}
 	if h.n != float64(n) {
-		*h = newHat(float64(n), c.p)
+		h.form(float64(n), c.p)
 	}
 	return h
 }
 
-func newHat(n, p float64) hat {
+func (h *hat) form(n, p float64) {
 	sd := math.Sqrt(n * p * (1 - p))
 	b := 1.15 + float64(2.53*sd)
-	h := hat{
-		n: n, b: b, a: -0.0873 + float64(0.0248*b) + float64(0.01*p),
+	*h = hat{
+		n: n, p: p, b: b, a: -0.0873 + float64(0.0248*b) + float64(0.01*p),
 		centre: float64(n*p) + 0.5, quick: 0.92 - 4.2/b, alpha: (2.83 + 5.1/b) * sd,
-		mode: math.Floor((n + 1) * p), logOdds: math.Log(p / (1 - p)),
 	}
-	h.logOfMode = logFactorial(h.mode) + logFactorial(n-h.mode)
-	return h
 }
 
 // logRatio returns ln of P(X=k)/P(X=mode) for X ~ Bin(n, p).
 func (h *hat) logRatio(k float64) float64 {
+	if h.mode == 0 {
+		h.mode = math.Floor((h.n + 1) * h.p) // at least inversionMean
+		h.logOfMode = logFactorial(h.mode) + logFactorial(h.n-h.mode)
+		h.logOdds = math.Log(h.p / (1 - h.p))
+	}
 	return h.logOfMode - logFactorial(k) - logFactorial(h.n-k) + float64((k-h.mode)*h.logOdds)
 }

@@ -147,7 +147,7 @@ func (l *loadedPage) decode(c *parquetColumn, p *pagePlace, data []byte) (err er
 		}
 	}
 	if isDictionary(p.encoding) {
-		l.indexes, err = parquet.RLEDictionary.DecodeInt32(l.indexes, data)
+		l.indexes, err = parquet.RLEDictionary.DecodeInt32(roomAhead(l.indexes, l.values), data)
 		l.index = l.indexes[:min(len(l.indexes), l.values)]
 		return err
 	}
@@ -156,6 +156,10 @@ func (l *loadedPage) decode(c *parquetColumn, p *pagePlace, data []byte) (err er
 	l.cells = l.own
 	return err
 }
+
+// roomAhead is memory for n values, which come in eights: decoders make it run by
+// run otherwise, and copy what they have. A damaged page may promise any number.
+func roomAhead[T any](s []T, n int) []T { return room(s, min(n, sanePage)+8) }
 
 // cutLevels returns the values of a page and its definition levels, nil for none.
 func cutLevels(c *parquetColumn, p *pagePlace, data []byte) (values, levels []byte, err error) {
@@ -187,7 +191,7 @@ func (l *loadedPage) decodeLevels(e pqformat.Encoding, src []byte) (err error) {
 	case e == pqformat.RLE && isOneRun(src, l.rows, l.level):
 		return nil
 	case e == pqformat.RLE:
-		l.levels, err = (&rle.Encoding{BitWidth: width}).DecodeLevels(l.levels, src)
+		l.levels, err = (&rle.Encoding{BitWidth: width}).DecodeLevels(roomAhead(l.levels, l.rows), src)
 	case e == pqformat.BitPacked:
 		l.levels, err = (&bitpacked.Encoding{BitWidth: width}).DecodeLevels(l.levels, src)
 	default:

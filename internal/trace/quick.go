@@ -3,6 +3,7 @@ package trace
 import (
 	"bytes"
 	"math"
+	"math/bits"
 	"unicode/utf8"
 )
 
@@ -239,10 +240,22 @@ func (rec *record) fillCost(q *quickRow, rc *recipe) bool {
 	if !rec.finite(q, FieldCostUSD) {
 		return true
 	}
-	var err error
-	rec.cost, err = nanoDollars(q.nums[FieldCostUSD], rc.plan.unit[FieldCostUSD], nil)
-	rec.priced = true
-	return err == nil
+	cost, ok := q.cost(rc)
+	rec.cost, rec.priced = cost, true
+	return ok
+}
+
+// cost is what the request cost, in nano-USD. It reports false for a figure that
+// must be read with care.
+func (q *quickRow) cost(rc *recipe) (int64, bool) {
+	n := &q.nums[FieldCostUSD]
+	if e := n.exp + rc.cost; e >= 0 && e < len(powersOf10) && !n.neg && !n.cut {
+		if hi, v := bits.Mul64(n.mant, powersOf10[e]); hi == 0 && v <= maxCost {
+			return int64(v), true
+		}
+	}
+	v, err := nanoDollars(*n, rc.plan.unit[FieldCostUSD], nil)
+	return v, err == nil
 }
 
 func (rec *record) fillLatency(q *quickRow, rc *recipe) (ok bool) {

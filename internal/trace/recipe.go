@@ -22,8 +22,8 @@ type recipe struct {
 	owing    bool      // the digests of sums may be left out where the file can be read again
 	span     int64     // of windows
 	missing  bool      // no row had some mapped column yet
-	// Powers of ten that turn the figures into milliseconds.
-	latency, ttft, itl int
+	// Powers of ten that turn the figures into milliseconds, and costs into nano-USD.
+	latency, ttft, itl, cost int
 }
 
 // recipeOf makes the recipe of a file with a plan.
@@ -31,6 +31,7 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 	p, c := run.plan, f.records
 	rc := &recipe{plan: p, opt: &f.opt, seed: c.seed, digested: c.digested(false), clock: run.clock}
 	rc.latency, rc.ttft, rc.itl = millis(p.unit[FieldLatency]), millis(p.unit[FieldTTFT]), millis(p.unit[FieldITL])
+	rc.cost = 9 + p.unit[FieldCostUSD].exp()
 	rc.missing = len(p.missed) > 0
 	rc.quick = p.kind == Records && p.adjust == nil
 	if !c.arms.indifferent() {

@@ -68,8 +68,9 @@ func (s *jsonScanner) useKeys(keys *keyBook) {
 	s.keys, s.slots, s.start = keys, make(map[string]*keySlot), keySlot{}
 }
 
-// load reads eight bytes.
-func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i:]) }
+// load reads eight bytes. With both ends named the compiler has to compare them,
+// but not to compute where an empty rest would begin.
+func load(b []byte, i int) uint64 { return binary.LittleEndian.Uint64(b[i : i+8]) }
 
 // at reports whether the slot's prefix stands at b[i].
 func (k *keySlot) at(b []byte, i int) bool {
@@ -85,9 +86,12 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 	for last := &s.start; ; {
 		key := last.next[0]
 		// This is key.at(b, i), which most keys pass, without the call.
-		head := (*[16]byte)(b[i:])
+		head := (*[16]byte)(b[i : i+16])
 		if key == nil || (binary.LittleEndian.Uint64(head[:8])^key.words[0])&key.masks[0]|(binary.LittleEndian.Uint64(head[8:])^key.words[1])&key.masks[1] != 0 ||
 			key.rest != nil && !key.at(b, i) {
+			if b[i] == '}' {
+				return i + 1, true
+			}
 			if key = s.other(b, i, last); key == nil {
 				j := skipBlanks(b, i)
 				return j + 1, b[j] == '}'
@@ -132,9 +136,26 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 			}
 			i, ok = s.skip(b, i)
 		case toNumber:
-			i, ok = s.number(b, i, key.field)
+			if n, end, short := shortNumber(b, i); short && n.mant < 1<<53 {
+				s.q.meet(key.field)
+				s.q.nums[key.field] = n
+				i = end
+				continue
+			}
+			i, ok = s.text(b, i, key.field)
 		case toFlag:
-			i, ok = s.flag(b, i, key.field)
+			switch x := load(b, i); {
+			case x&0xffffffff == wordTrue:
+				s.q.meet(key.field)
+				s.q.flags.add(key.field)
+				i += 4
+				continue
+			case x&0xffffffffff == wordFalse:
+				s.q.meet(key.field)
+				i += 5
+				continue
+			}
+			i, ok = s.text(b, i, key.field)
 		default:
 			i, ok = s.read(b, i, key)
 		}
@@ -169,32 +190,6 @@ func (s *jsonScanner) plain(text []byte, key *keySlot) bool {
 		}
 	}
 	return true
-}
-
-// number reads a value that should be a number.
-func (s *jsonScanner) number(b []byte, i int, f Field) (end int, ok bool) {
-	n, end, ok := shortNumber(b, i)
-	if !ok || n.mant >= 1<<53 {
-		return s.text(b, i, f)
-	}
-	s.q.meet(f)
-	s.q.nums[f] = n
-	return end, true
-}
-
-// flag reads a value that should be true or false.
-func (s *jsonScanner) flag(b []byte, i int, f Field) (end int, ok bool) {
-	x := load(b, i)
-	switch {
-	case x&0xffffffff == wordTrue:
-		s.q.meet(f)
-		s.q.flags.add(f)
-		return i + 4, true
-	case x&0xffffffffff == wordFalse:
-		s.q.meet(f)
-		return i + 5, true
-	}
-	return s.text(b, i, f)
 }
 
 // follow remembers that a key came after this one.

@@ -131,8 +131,8 @@ func (w *rowTaker) sum(out *batch, line int, foreign bool) bool {
 	}
 	s := &out.stretches[n-1]
 	if there.has(FieldCostUSD) {
-		cost, err := nanoDollars(q.nums[FieldCostUSD], rc.plan.unit[FieldCostUSD], nil)
-		if err != nil {
+		cost, ok := q.cost(rc)
+		if !ok {
 			return false
 		}
 		s.priced++
