@@ -103,8 +103,12 @@ func (p *csvParser) row(b *block, i, line int, out *batch) (next, lines int) {
 func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
 	p.high = false
 	column, last := 0, len(p.rc.uses)-1
-	for k := range p.rc.steps {
-		step := &p.rc.steps[k]
+	steps := p.rc.steps
+	if p.sums {
+		steps = p.rc.sumSteps
+	}
+	for k := range steps {
+		step := &steps[k]
 		if step.skip > 0 {
 			next := skipCells(b, i, step.skip)
 			if next == 0 {
@@ -139,9 +143,7 @@ func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
 func skipCells(b []byte, i, n int) int {
 	for ; ; i += 8 {
 		x := load(b, i)
-		comma := x ^ ones*','
-		// Exact for each byte: nothing is carried from one to the next.
-		m := ^((comma&^highs + ones*0x7f) | comma) & highs
+		m := same(x, ',')
 		low := ^(((x | highs) - ones*',') &^ x) & highs // below a comma, or not ASCII
 		found := bits.OnesCount64(m)
 		if found < n {
@@ -273,43 +275,53 @@ func (p *csvParser) text(f Field, text []byte) bool {
 
 // quoted reads the quoted cell whose first byte is b[i]. It returns the index of
 // the comma or newline after it, and how many newlines are in it.
+//
+// After an even number of quotes the text is in the cell, doubled ones included,
+// so that the cell ends before the first other byte after an odd number.
 func (p *csvParser) quoted(use *cellUse, b []byte, i int) (end, newlines int, ok bool) {
-	from, doubled := i, false
-	for {
+	from, inside, lines := i, uint64(highs), uint64(0)
+	for ; ; i += 8 {
 		x := load(b, i)
-		line, quote := x^ones*'\n', x^ones*'"'
+		quotes, line := same(x, '"'), x^ones*'\n'
+		lines |= (line - ones) &^ line & highs
 		p.high = p.high || x&highs != 0
-		m := ((line-ones)&^line | (quote-ones)&^quote | (x-ones)&^x) & highs
-		if m == 0 {
-			i += 8
+		odd := quotes ^ quotes<<8 // by byte: how many quotes up to there
+		odd ^= odd << 16
+		odd ^= odd << 32
+		inside ^= odd
+		outside, nul := ^(inside|quotes)&highs, (x-ones)&^x&highs
+		if outside|nul == 0 {
+			inside = uint64(int64(inside)>>63) & highs
 			continue
 		}
-		i += bits.TrailingZeros64(m)/8 + 1
-		switch b[i-1] {
-		case '\n':
-			newlines++
-		case '"':
-			if b[i] == '"' {
-				doubled = true
-				i++
-				continue
-			}
-			end = i
-			if b[end] == '\r' && b[end+1] == '\n' {
-				end++
-			}
-			if b[end] != ',' && b[end] != '\n' || newlines > 0 && bytes.Contains(b[from:i], []byte("\r\n")) { // which count as one newline
-				return i, 0, false
-			}
-			text := b[from : i-1]
-			if use.use != skipped && (doubled || bytes.IndexByte(text, '\r') >= 0) { // it must be decoded
-				return i, 0, false
-			}
-			return end, newlines, p.put(use, text)
-		default: // a NUL, of which there must be one where the block ends
+		// A NUL there must be where the block ends.
+		if outside == 0 || nul != 0 && nul&-nul <= outside&-outside {
 			return i, 0, false
 		}
+		end = i + bits.TrailingZeros64(outside)/8
+		break
 	}
+	text := b[from : end-1]
+	if b[end] == '\r' && b[end+1] == '\n' {
+		end++
+	}
+	if lines != 0 {
+		newlines = bytes.Count(text, []byte("\n"))
+	}
+	if !ends(b[end]) || newlines > 0 && bytes.Contains(text, []byte("\r\n")) { // which count as one newline
+		return end, 0, false
+	}
+	if use.use != skipped && bytes.ContainsAny(text, "\"\r") { // it must be decoded
+		return end, 0, false
+	}
+	return end, newlines, p.put(use, text)
+}
+
+// same has the highest bit of each byte set that is c. Nothing is carried from one
+// byte to the next, so all bits are right.
+func same(x uint64, c byte) uint64 {
+	x ^= ones * uint64(c)
+	return ^((x&^highs + ones*0x7f) | x) & highs
 }
 
 // cellUse says what is done with the cells of a column.
@@ -340,11 +352,12 @@ func (c *csvReader) cellUses() (uses []cellUse, plain bool) {
 	return uses, true
 }
 
-// stepsOf are the cells that are read, in their order.
-func stepsOf(uses []cellUse) (steps []csvStep) {
+// stepsOf are the cells that are read, in their order, without those of idle
+// fields.
+func stepsOf(uses []cellUse, idle fieldSet) (steps []csvStep) {
 	skip := 0
 	for i := range uses {
-		if uses[i].use == skipped {
+		if uses[i].use == skipped || uses[i].use == toText && idle.has(uses[i].field) {
 			skip++
 			continue
 		}

@@ -3,6 +3,7 @@ package trace
 import (
 	"hash/maphash"
 	"maps"
+	"slices"
 )
 
 // recipe is what the goroutines of a pipeline know of the file. It does not
@@ -17,6 +18,8 @@ type recipe struct {
 	keys     *keyBook  // of JSON lines
 	uses     []cellUse // of the columns of CSV
 	steps    []csvStep // of those, the ones that are read
+	sumSteps []csvStep // of those, the ones on which sums rest
+	idle     fieldSet  // fields on which no sum rests
 	quick    bool      // rows are records, and nothing else has to be done with them
 	summed   bool      // rows may be summed up: their times, arms, latencies, costs and flags are all there is to them
 	owing    bool      // the digests of sums may be left out where the file can be read again
@@ -46,16 +49,32 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 	for _, col := range p.columns {
 		rc.summed = rc.summed && !streamFields.has(col.field)
 	}
+	rc.idle = rc.idleFields()
 	switch reader := run.reader.(type) {
 	case *jsonlReader:
 		rc.keys = reader.book()
 	case *csvReader:
 		plain := false
 		rc.uses, plain = reader.cellUses()
-		rc.steps = stepsOf(rc.uses)
+		rc.steps, rc.sumSteps = stepsOf(rc.uses, 0), stepsOf(rc.uses, rc.idle)
 		rc.quick = rc.quick && plain
 	}
 	return rc
+}
+
+// idleFields are the texts that sums need not know: ids, which only repeated
+// rows are known by, and names of arms where all are one.
+func (rc *recipe) idleFields() (idle fieldSet) {
+	if rc.missing {
+		return 0 // it must be seen which fields there are
+	}
+	idle = 1<<FieldUserID | 1<<FieldConversationID
+	for _, f := range labelFields {
+		if !slices.Contains(rc.labelled, f) {
+			idle.add(f)
+		}
+	}
+	return idle
 }
 
 // outdated reports whether more is known of the file than when the recipe was

@@ -43,6 +43,7 @@ type keySlot struct {
 	n            int       // the length of the prefix
 	rest         []byte    // of the prefix, after 16 bytes
 	use          keyUse
+	idle         bool  // its field is one on which no sum rests
 	strange      bool  // a key that nobody met before
 	stored       bool  // it is remembered
 	high         bool  // it has bytes that are not ASCII
@@ -120,7 +121,9 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 				i += 8
 			}
 			if i += bits.TrailingZeros64(m) / 8; b[i] == '"' {
-				if key.use != skipped && !s.plain(b[from:i], key) {
+				if key.idle && s.sums {
+					s.q.meet(key.field)
+				} else if key.use != skipped && !s.plain(b[from:i], key) {
 					return i, false
 				}
 				i++
@@ -253,6 +256,7 @@ func (s *jsonScanner) newSlot(prefix, name []byte) *keySlot {
 	k.strange = !known && !s.keys.full && !s.keys.others[string(name)]
 	if k.fields, k.use = fields, useOf(fields); len(fields) > 0 {
 		k.field = fields[0]
+		k.idle = k.use == toText && s.rc.idle.has(k.field)
 	}
 	return k
 }
@@ -520,7 +524,7 @@ func shortNumber(b []byte, i int) (n number, end int, ok bool) {
 	x ^= ones * '0'
 	if end = i + before; before == 8 || b[end] != '.' {
 		n.mant = eightDigits(x << (64 - 8*before))
-	} else if all := bits.TrailingZeros64(others&(others-1)) / 8; all < 8 { // the number and what follows are in one word
+	} else if all := bits.TrailingZeros64(others&(others-1)) / 8; all < 8 || b[i+8]-'0' > 9 { // all of it is in one word
 		if all == before+1 {
 			return n, i, false
 		}
@@ -553,7 +557,7 @@ func shortEnd(b []byte, i int) int {
 	if b[i+n] == '.' {
 		if all := bits.TrailingZeros64(others&(others-1)) / 8; all == n+1 {
 			return 0
-		} else if all < 8 {
+		} else if all < 8 || b[i+8]-'0' > 9 {
 			n = all
 		} else {
 			more := bits.TrailingZeros64(nonDigits(load(b, i+n+1))) / 8
