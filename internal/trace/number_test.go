@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/big"
+	"math/rand/v2"
 	"slices"
 	"strconv"
 	"testing"
@@ -115,6 +116,31 @@ func TestPercentile99IsTheNearestRank(t *testing.T) {
 			t.Errorf("n=%d: %v, want %v", n, q.p99, want)
 		}
 	}
+}
+
+// However values are spread over the chunks, that they lie near the top is found.
+func TestPercentile99OfAListIsThatOfItsValues(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var s valueStore
+		var l, other valueList
+		n := rapid.OneOf(rapid.IntRange(1, 100), rapid.IntRange(2000, 6000)).Draw(t, "n")
+		random := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "seed"), 1))
+		rise, period := rapid.Float64Range(-1, 1).Draw(t, "rise"), rapid.SampledFrom([]int{1, 7, chunkLen, 1000}).Draw(t, "period")
+		kinds := rapid.SampledFrom([]int{2, 1000}).Draw(t, "kinds")
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = float64(random.IntN(kinds)) + rise*float64(i)
+			if i%period == 0 {
+				values[i] += 1e6
+			}
+			s.push(&l, values[i])
+			s.push(&other, 1e9)
+		}
+		got, _ := s.nearest99(&l, nil)
+		if want := nearest99(values); got != want {
+			t.Fatalf("of %d values: %v, want %v", n, got, want)
+		}
+	})
 }
 
 func TestSelectNthFindsWhatSortingFinds(t *testing.T) {

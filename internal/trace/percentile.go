@@ -83,7 +83,11 @@ type ranker struct {
 }
 
 func (r *ranker) seal(q *ranks, spread bool) {
-	if q.values.n > 0 {
+	switch {
+	case q.values.n == 0:
+	case q.state == open99 && !spread:
+		q.p99, r.scratch = r.store.nearest99(&q.values, r.scratch)
+	default:
 		r.scratch = r.store.gather(&q.values, r.scratch[:0])
 		q.rank(r.scratch, spread, &r.counts)
 	}

@@ -1,6 +1,10 @@
 package trace
 
-import "slices"
+import (
+	"slices"
+
+	"github.com/canaryctl/canaryctl/internal/stats"
+)
 
 const (
 	chunkLen  = 16  // values of one list that lie together
@@ -95,4 +99,38 @@ func (s *valueStore) drop(l *valueList) {
 		c, s.before[c-1], s.free = s.before[c-1], s.free, c
 	}
 	*l = valueList{}
+}
+
+// nearest99 is the 99th percentile of a list by nearest rank. Most values are
+// only looked at once: of one in each chunk, those near the top say from where on
+// the values matter. scratch is used and returned.
+func (s *valueStore) nearest99(l *valueList, scratch []float64) (p99 float64, used []float64) {
+	above := l.n - int(stats.Rank(percent99, int64(l.n))) + 1 // the percentile is the smallest of so many
+	sample := scratch[:0]
+	for c := l.last; c != 0; c = s.before[c-1] {
+		sample = append(sample, s.values(c)[0])
+	}
+	scratch = sample
+	if rank := len(sample) - len(sample)/40 - 4; rank >= 0 {
+		selectNth(sample, rank)
+		if scratch = s.atLeast(l, sample[rank], sample[:0]); len(scratch) >= above {
+			selectNth(scratch, len(scratch)-above)
+			return scratch[len(scratch)-above], scratch
+		}
+	}
+	scratch = s.gather(l, scratch[:0])
+	return nearest99(scratch), scratch
+}
+
+// atLeast appends the values of a list that are not below a bound to out.
+func (s *valueStore) atLeast(l *valueList, bound float64, out []float64) []float64 {
+	n := (l.n-1)%chunkLen + 1
+	for c := l.last; c != 0; c, n = s.before[c-1], chunkLen {
+		for _, v := range s.values(c)[:n] {
+			if v >= bound {
+				out = append(out, v)
+			}
+		}
+	}
+	return out
 }
