@@ -28,17 +28,17 @@ type owedRows struct {
 	at          int64 // where in the file they stand
 	size        int
 	n           int   // how many they are
-	first, last int64 // times of the first and the last of them
+	first, last int64 // times of the first and the last that was counted
 	rc          *recipe
 	settled     bool // their digests are where they belong
 }
 
-// owe remembers that the digests of a batch's rows were left out.
-func (c *counter) owe(b *batch) {
-	s := b.stretches
-	o := owedRows{from: b.origin, at: b.begin, size: int(b.end - b.begin), first: s[0].first, last: s[len(s)-1].last, rc: b.rc}
-	for i := range s {
-		o.n += int(s[i].n)
+// owe remembers that the digests of a batch's rows were left out, of which those
+// between two times were counted.
+func (c *counter) owe(b *batch, first, last int64) {
+	o := owedRows{from: b.origin, at: b.begin, size: int(b.end - b.begin), first: first, last: last, rc: b.rc}
+	for i := range b.stretches {
+		o.n += int(b.stretches[i].n)
 	}
 	c.owed = append(c.owed, o)
 }
@@ -59,7 +59,7 @@ func (f *feed) repay(tl *tally) {
 		}
 		b, err := o.read()
 		if err == nil {
-			err = f.settleDigests(b)
+			err = f.settleDigests(o, b)
 		}
 		if err != nil {
 			c.digests.remove(&tl.inSeen)
@@ -70,9 +70,15 @@ func (f *feed) repay(tl *tally) {
 	}
 }
 
-// settleDigests puts the digests of a batch where they belong.
-func (f *feed) settleDigests(b *batch) error {
+// settleDigests puts the digests of rows that were read again where they belong,
+// all or, where they are not those that were counted, none.
+func (f *feed) settleDigests(o *owedRows, b *batch) error {
+	if len(b.odd) > 0 || len(b.records) != o.n {
+		return o.changed()
+	}
 	c := f.records
+	tallies := make([]*tally, len(b.records)) // nil where the row was left out
+	first, last := maxTime, -maxTime
 	for i := range b.records {
 		rec := &b.records[i]
 		l := &b.labels[rec.label]
@@ -84,11 +90,24 @@ func (f *feed) settleDigests(b *batch) error {
 		if l.arm == leftOut {
 			continue
 		}
-		if tl := c.tallies[tallyKey{floorTo(rec.t, c.span), l.arm}]; !tl.noDigest {
-			tl.digests.repay(rec.digest)
+		if tallies[i] = c.tallies[tallyKey{floorTo(rec.t, c.span), l.arm}]; tallies[i] == nil {
+			return o.changed()
+		}
+		first, last = min(first, rec.t), max(last, rec.t)
+	}
+	if first != o.first || last != o.last {
+		return o.changed()
+	}
+	for i, tl := range tallies {
+		if tl != nil && !tl.noDigest {
+			tl.digests.repay(b.records[i].digest)
 		}
 	}
 	return nil
+}
+
+func (o *owedRows) changed() error {
+	return fmt.Errorf("%s is not the file any more that was read", o.from.path)
 }
 
 // read reads the rows again.
@@ -102,9 +121,8 @@ func (o *owedRows) read() (*batch, error) {
 	if err != nil {
 		return nil, err
 	}
-	changed := fmt.Errorf("%s is not the file any more that was read", o.from.path)
 	if !os.SameFile(info, o.from.info) {
-		return nil, changed
+		return nil, o.changed()
 	}
 	b := &block{}
 	b.room(o.size)
@@ -117,8 +135,5 @@ func (o *owedRows) read() (*batch, error) {
 	rc.summed = false
 	out := &batch{}
 	o.from.parser().parse(&rc, b, out)
-	if r := out.records; len(out.odd) > 0 || len(r) != o.n || r[0].t != o.first || r[len(r)-1].t != o.last {
-		return nil, changed
-	}
 	return out, nil
 }

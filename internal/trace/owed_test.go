@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/canaryctl/canaryctl/internal/release"
 )
 
 // summable are columns for which rows are summed up.
@@ -120,6 +122,24 @@ func TestOnlyTheWindowOfALateRowIsReadAgain(t *testing.T) {
 	}
 	if f.data.Duplicates != 1 || f.records.unsure != 0 {
 		t.Errorf("%d duplicates, %d unsure", f.data.Duplicates, f.records.unsure)
+	}
+}
+
+// Rows that are left out say nothing of what is later than what.
+func TestARepeatedRowIsFoundBehindRowsThatAreLeftOut(t *testing.T) {
+	defer func(n int) { blockSize = n }(blockSize)
+	blockSize = 500
+	dir, lines := t.TempDir(), seconds(7200)
+	named := func(version string, lines []string) string {
+		return strings.ReplaceAll(strings.Join(lines, ""), `"user_id"`, `"version":"`+version+`","user_id"`)
+	}
+	paths := []string{writeTo(t, dir, "other", named("old", lines[5000:])), writeTo(t, dir, "log", named("new", lines[:4000])), writeTo(t, dir, "late", named("new", lines[3000:3001]))}
+	d, err := ReadFiles(context.Background(), paths, nil, Options{Columns: summable(t), Arms: map[string]release.Arm{"new": release.Stable}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d.Duplicates != 1 || d.LeftOut != 2200 {
+		t.Errorf("%d duplicates, %d left out", d.Duplicates, d.LeftOut)
 	}
 }
 

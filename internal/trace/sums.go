@@ -184,10 +184,8 @@ func (f *feed) takesSums(run *fileRun, b *batch) bool {
 
 // commitSums counts the sums of a batch.
 func (f *feed) commitSums(run *fileRun, b *batch) error {
-	if b.origin != nil && len(b.stretches) > 0 {
-		f.records.owe(b)
-	}
 	latencies, digests := b.latencies, b.digests
+	first, last := maxTime, -maxTime // of those that are counted
 	for i := range b.stretches {
 		s := &b.stretches[i]
 		tl, err := f.commitStretch(run, b, s, latencies[:s.timed])
@@ -200,9 +198,13 @@ func (f *feed) commitSums(run *fileRun, b *batch) error {
 			own, digests = digests[:s.n], digests[s.n:]
 		}
 		if tl != nil {
+			first, last = min(first, s.first), s.last
 			f.records.keep(tl, s, own)
 		}
 		run.latest = s.last
+	}
+	if b.origin != nil && first <= last {
+		f.records.owe(b, first, last)
 	}
 	f.foreign += b.foreign
 	f.twice += b.twice
