@@ -125,7 +125,7 @@ func (p *csvParser) cells(b []byte, i int) (end, lines int, ok bool) {
 			return p.oddCells(b, i, column)
 		}
 		if column == last {
-			return end, 1, b[end] == '\n'
+			return end, 1, b[end] == '\n' && (column > 0 || end > i) // an empty line is no row
 		}
 		if b[end] != ',' {
 			return end, 0, false

@@ -210,3 +210,17 @@ func TestAMappingHasTheLastWordOverLLMPerf(t *testing.T) {
 		t.Errorf("its own violation field is overruled: %v %+v", err, w)
 	}
 }
+
+// An empty line of a file with one column is no row with an empty cell, in the
+// first block as in later ones.
+func TestEmptyLinesOfOneColumnAreNoRows(t *testing.T) {
+	defer func(n int) { blockSize = n }(blockSize)
+	blockSize = 20
+	w, d, err := readWhole(t, "solved\n"+strings.Repeat("true\n\nfalse\n  \n", 30), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if w.Total != 60 || w.Solved != 30 || w.Judged != 60 || d.Bad != 0 {
+		t.Errorf("%+v, %d bad", w, d.Bad)
+	}
+}
