@@ -75,7 +75,7 @@ func TestPackagesDoNothingBeforeTheyAreUsed(t *testing.T) {
 // TestLibrariesDoLittleBeforeTheyAreUsed bounds what all packages allocate together
 // before a command begins, libraries and the standard library included. It was 410 kB
 // in 2,400 pieces in November 2026; one library that compiled its schemas at start-up
-// took 1.7 MB in 21,000, and three times as long as the rest.
+// took 1.7 MB in 21,000 more, and longer than all others.
 func TestLibrariesDoLittleBeforeTheyAreUsed(t *testing.T) {
 	most, all := initCost{"", 600 << 10, 3500}, initCost{}
 	costs := initCosts(t)

@@ -8,7 +8,6 @@ import (
 
 	"github.com/canaryctl/canaryctl/internal/jsonschema"
 	broken "github.com/canaryctl/canaryctl/internal/jsonschema/kind"
-
 	"github.com/canaryctl/canaryctl/internal/shadow"
 )
 

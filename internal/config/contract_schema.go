@@ -9,10 +9,10 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/canaryctl/canaryctl/internal/jsonschema"
 	"gopkg.in/yaml.v3"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
+	"github.com/canaryctl/canaryctl/internal/jsonschema"
 	"github.com/canaryctl/canaryctl/internal/shadow"
 )
 

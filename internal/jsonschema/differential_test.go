@@ -237,6 +237,32 @@ func TestFindsWhatTheLibraryFinds(t *testing.T) {
 	})
 }
 
+// TestFormatsAreThoseOfTheLibrary draws texts that are nearly of a format.
+func TestFormatsAreThoseOfTheLibrary(t *testing.T) {
+	good := []string{
+		"2026-02-28", "2026-02-28T23:59:60Z", "2026-01-05T10:00:00.5+01:00", "23:59:59-00:30", "P1Y2M3DT4H5M6S", "P4W", "2026-01-05T10:00:00Z/P1D",
+		"a.b+c@example.org", "\"a b\"@[IPv6:::1]", "a@[10.0.0.1]", "xn--a.example", "255.0.0.1", "fe80::1:2", "http://user@[::1]:80/a?b#c", "urn:a:b", "../a%20b",
+		"http://example.org/{id}{?q*}", "/a~0b/c~1d/-", "2/a", "0#", "123e4567-e89b-12d3-a456-426614174000", "1.0.0-rc.1+build.5", "^(a|b)+[0-9]{1,3}$",
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		text := []rune(rapid.SampledFrom(good).Draw(t, "good"))
+		for range rapid.IntRange(0, 3).Draw(t, "slips") {
+			at := rapid.IntRange(0, len(text)).Draw(t, "at")
+			switch put := rapid.RuneFrom([]rune("0159azZ:+-./@[]{}%~ \\\"#PTWé")).Draw(t, "put"); {
+			case at == len(text) || rapid.Bool().Draw(t, "in between"):
+				text = slices.Insert(text, at, put)
+			case rapid.Bool().Draw(t, "out"):
+				text = slices.Delete(text, at, at+1)
+			default:
+				text[at] = put
+			}
+		}
+		for _, name := range formatNames {
+			compare(t, map[string]any{"format": name}, true, string(text), json.Number("1"))
+		}
+	})
+}
+
 // TestHoldsTheSchemasOfTheDrafts holds each draft's own schema against itself and
 // against what is none.
 func TestHoldsTheSchemasOfTheDrafts(t *testing.T) {
