@@ -3,6 +3,7 @@ package calibrate
 import (
 	"math"
 	"math/rand/v2"
+	"sync/atomic"
 
 	"github.com/canaryctl/canaryctl/internal/draw"
 )
@@ -89,18 +90,28 @@ func (d *dice) rejection(h *hat) int64 {
 	}
 }
 
-// logFactorials are ln x! of small x, which are asked for all the time.
-var logFactorials = func() (table [2048]float64) {
+// logFactorials are ln x! of small x, which are asked for all the time. They are
+// made when they are first asked for: start-up does not wait for them. Goroutines
+// that ask at once make the same ones.
+var logFactorials atomic.Pointer[[2048]float64]
+
+func makeLogFactorials() *[2048]float64 {
+	table := new([2048]float64)
 	for x := range table {
 		table[x], _ = math.Lgamma(float64(x) + 1)
 	}
+	logFactorials.Store(table)
 	return table
-}()
+}
 
 // logFactorial returns ln x!.
 func logFactorial(x float64) float64 {
-	if x < float64(len(logFactorials)) {
-		return logFactorials[int(x)]
+	table := logFactorials.Load()
+	if table == nil {
+		table = makeLogFactorials()
+	}
+	if x < float64(len(table)) {
+		return table[int(x)]
 	}
 	lgamma, _ := math.Lgamma(x + 1)
 	return lgamma

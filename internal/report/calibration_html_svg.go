@@ -1,7 +1,7 @@
 package report
 
 import (
-	"html/template"
+	"html"
 	"math"
 	"slices"
 	"strconv"
@@ -13,7 +13,7 @@ import (
 // drawing is one chart at two widths: style sheets show the one that fits, so
 // that its letters stay legible on a telephone.
 type drawing struct {
-	Wide, Narrow template.HTML
+	Wide, Narrow markup
 	Legend       []swatch
 }
 
@@ -34,7 +34,7 @@ const (
 // draw paints a chart at both widths. The description stands for the picture
 // where it cannot be seen.
 func draw(id, title, desc string, height float64, paint func(*canvas)) drawing {
-	one := func(suffix string, width float64) template.HTML {
+	one := func(suffix string, width float64) markup {
 		c := &canvas{w: width, h: height, narrow: width == narrowWidth, id: id + "-" + suffix}
 		paint(c)
 		return c.svg(title, desc)
@@ -53,16 +53,16 @@ type canvas struct {
 
 type xy struct{ x, y float64 }
 
-func (c *canvas) svg(title, desc string) template.HTML {
+func (c *canvas) svg(title, desc string) markup {
 	var s strings.Builder
 	s.WriteString(`<svg id="` + c.id + `" viewBox="0 0 ` + px(c.w) + ` ` + px(c.h) + `" role="img" aria-labelledby="` + c.id + `-title ` + c.id + `-desc">`)
 	s.WriteString(`<title id="` + c.id + `-title">` + escaped(title) + `</title><desc id="` + c.id + `-desc">` + escaped(desc) + `</desc>`)
 	s.WriteString(c.b.String())
 	s.WriteString(`</svg>`)
-	return template.HTML(s.String())
+	return markup(s.String())
 }
 
-func escaped(s string) string { return template.HTMLEscapeString(plain(s)) }
+func escaped(s string) string { return html.EscapeString(plain(s)) }
 
 // px writes a position.
 func px(v float64) string {

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"github.com/parquet-go/parquet-go"
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
 
@@ -54,7 +53,7 @@ func (f *feed) usePlan(run *fileRun, p *plan) {
 }
 
 // openParquet reads a file's table of contents, and the tree of its columns.
-func openParquet(name string, r io.ReaderAt, size int64) (meta *pqformat.FileMetaData, root *parquet.Column, err error) {
+func openParquet(name string, r io.ReaderAt, size int64) (meta *pqformat.FileMetaData, root *node, err error) {
 	table, err := readFooter(name, r, size)
 	if err != nil {
 		return nil, nil, err

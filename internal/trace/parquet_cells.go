@@ -7,7 +7,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/deprecated"
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
@@ -31,7 +30,7 @@ type cells struct {
 // decode replaces the cells by those that src holds in an encoding, of which
 // there are n. What it needs for that it takes from those before.
 func (c *cells) decode(enc pqformat.Encoding, src []byte, n int) (err error) {
-	e := parquet.LookupEncoding(enc)
+	e := encodingOf(enc)
 	switch c.form.kind {
 	case formBool:
 		c.bits, err = e.DecodeBoolean(c.bits, src)

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/parquet-go/parquet-go"
-	"github.com/parquet-go/parquet-go/deprecated"
 	pqformat "github.com/parquet-go/parquet-go/format"
 
 	"github.com/canaryctl/canaryctl/internal/diag"
@@ -15,23 +13,23 @@ import (
 type tableColumn struct {
 	name   string // with dots, where it is in a group
 	depth  int
-	column *parquet.Column
+	column *node
 	list   bool // it holds several values for a row, or none
 }
 
 // leavesOf lists the columns of a file in their order. All that is in a list
 // or a map goes by the name of that.
-func leavesOf(root *parquet.Column) (leaves []tableColumn) {
-	var walk func(c *parquet.Column, path []string)
-	walk = func(c *parquet.Column, path []string) {
-		for _, child := range c.Columns() {
-			name := append(path[:len(path):len(path)], child.Name())
+func leavesOf(root *node) (leaves []tableColumn) {
+	var walk func(c *node, path []string)
+	walk = func(c *node, path []string) {
+		for _, child := range c.children {
+			name := append(path[:len(path):len(path)], child.element.Name)
 			switch {
-			case child.Repeated():
+			case child.repeated():
 				leaves = append(leaves, tableColumn{name: strings.Join(name, "."), depth: len(name), list: true})
-			case len(child.Columns()) == 1 && child.Columns()[0].Repeated():
+			case len(child.children) == 1 && child.children[0].repeated():
 				leaves = append(leaves, tableColumn{name: strings.Join(name, "."), depth: len(name), list: true})
-			case child.Leaf():
+			case child.leaf():
 				leaves = append(leaves, tableColumn{name: strings.Join(name, "."), depth: len(name), column: child})
 			default:
 				walk(child, name)
@@ -55,7 +53,7 @@ type parquetColumn struct {
 	field Field
 	name  string
 	at    int // its place among the file's columns
-	kind  parquet.Kind
+	kind  pqformat.Type
 	form  form // of values of this kind
 	nulls byte // definition levels below this one are nulls; 0: it has none
 }
@@ -97,8 +95,12 @@ func (p *parquetRead) placeOne(leaves []tableColumn, col column) error {
 	if found.list {
 		return p.refuse(col, "is a list or a map, not one value for each row")
 	}
-	c := parquetColumn{field: col.field, name: found.name, at: found.column.Index(), kind: found.column.Type().Kind(), nulls: byte(found.column.MaxDefinitionLevel())}
-	if c.form, err = formOf(found.column); err != nil {
+	typ, err := typeOf(found.column.element)
+	if err != nil {
+		return p.refuse(col, err.Error())
+	}
+	c := parquetColumn{field: col.field, name: found.name, at: found.column.index, kind: typ.kind, nulls: byte(found.column.levels)}
+	if c.form, err = formOf(typ); err != nil {
 		return p.refuse(col, err.Error())
 	}
 	p.columns = append(p.columns, c)
@@ -198,70 +200,67 @@ const (
 
 // formOf tells how a column's values are written, or that nothing of the kind
 // is read.
-func formOf(c *parquet.Column) (form, error) {
-	typ := c.Type()
+func formOf(typ parquetType) (form, error) {
 	foreign := fmt.Errorf("is of the type %s, which is not read", typ)
-	if l := typ.LogicalType(); l != nil {
-		switch v := l.Value.(type) {
-		case *pqformat.DecimalType:
-			return form{kind: decimalForm(typ.Kind()), scale: int(v.Scale), width: typ.Length()}, nil
-		case *pqformat.TimestampType:
-			unit := stampUnit(v)
-			if unit == NoUnit || typ.Kind() != parquet.Int64 {
-				return form{}, foreign
-			}
-			return form{kind: formStamp, unit: unit, utc: v.IsAdjustedToUTC}, nil
-		case *pqformat.DateType:
-			return form{kind: formDate}, nil
-		case *pqformat.IntType:
-			if !v.IsSigned && typ.Kind() == parquet.Int32 {
-				return form{kind: formUint32}, nil
-			}
-			if !v.IsSigned {
-				return form{kind: formUint64}, nil
-			}
-		case *pqformat.StringType, *pqformat.EnumType, *pqformat.JsonType:
-		case *pqformat.NullType:
-			return form{kind: formNull}, nil
-		default:
+	switch v := typ.meaning.(type) {
+	case *pqformat.DecimalType:
+		return form{kind: decimalForm(typ.kind), scale: int(v.Scale), width: typ.length}, nil
+	case *pqformat.TimestampType:
+		unit := stampUnit(v)
+		if unit == NoUnit {
 			return form{}, foreign
 		}
+		return form{kind: formStamp, unit: unit, utc: v.IsAdjustedToUTC}, nil
+	case *pqformat.DateType:
+		return form{kind: formDate}, nil
+	case *pqformat.IntType:
+		if !v.IsSigned && typ.kind == pqformat.Int32 {
+			return form{kind: formUint32}, nil
+		}
+		if !v.IsSigned {
+			return form{kind: formUint64}, nil
+		}
+	case *pqformat.NullType:
+		return form{kind: formNull}, nil
+	case nil, *pqformat.StringType, *pqformat.EnumType, *pqformat.JsonType:
+	default:
+		return form{}, foreign
 	}
-	kind, ok := plainForm(typ.Kind())
-	if !ok || typ.ConvertedType() != nil && *typ.ConvertedType() == deprecated.Interval {
+	kind, ok := plainForm(typ.kind)
+	if !ok {
 		return form{}, foreign
 	}
 	return form{kind: kind}, nil
 }
 
-func decimalForm(k parquet.Kind) formKind {
+func decimalForm(k pqformat.Type) formKind {
 	switch k {
-	case parquet.Int32:
+	case pqformat.Int32:
 		return formDecimal32
-	case parquet.Int64:
+	case pqformat.Int64:
 		return formDecimal64
-	case parquet.ByteArray:
+	case pqformat.ByteArray:
 		return formDecimalBytes
 	}
 	return formDecimalFixed
 }
 
 // plainForm is the form of values without a meaning beyond their kind.
-func plainForm(k parquet.Kind) (kind formKind, ok bool) {
+func plainForm(k pqformat.Type) (kind formKind, ok bool) {
 	switch k {
-	case parquet.Boolean:
+	case pqformat.Boolean:
 		return formBool, true
-	case parquet.Int32:
+	case pqformat.Int32:
 		return formInt32, true
-	case parquet.Int64:
+	case pqformat.Int64:
 		return formInt64, true
-	case parquet.Int96:
+	case pqformat.Int96:
 		return formInt96, true
-	case parquet.Float:
+	case pqformat.Float:
 		return formFloat, true
-	case parquet.Double:
+	case pqformat.Double:
 		return formDouble, true
-	case parquet.ByteArray:
+	case pqformat.ByteArray:
 		return formText, true
 	}
 	return 0, false

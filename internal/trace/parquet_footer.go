@@ -1,12 +1,10 @@
 package trace
 
 import (
-	"bytes"
 	"encoding/binary"
 	"errors"
 	"io"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
@@ -56,23 +54,6 @@ func readFooter(name string, r io.ReaderAt, size int64) ([]byte, error) {
 func decodeFooter(table []byte) (*pqformat.FileMetaData, error) {
 	meta := new(pqformat.FileMetaData)
 	return meta, thrift.NewDecoder(new(thrift.CompactProtocol).NewReaderFromBytes(table)).Decode(meta)
-}
-
-// columnsOf has the library make the tree of a file's columns, for which it wants
-// a file: one with no rows will do.
-func columnsOf(meta *pqformat.FileMetaData) (*parquet.Column, error) {
-	table, err := thrift.Marshal(new(thrift.CompactProtocol), &pqformat.FileMetaData{Version: meta.Version, Schema: meta.Schema, ColumnOrders: meta.ColumnOrders})
-	if err != nil {
-		return nil, err
-	}
-	empty := append([]byte(parquetMagic), table...)
-	empty = binary.LittleEndian.AppendUint32(empty, uint32(len(table)))
-	empty = append(empty, parquetMagic...)
-	file, err := parquet.OpenFile(bytes.NewReader(empty), int64(len(empty)), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return nil, err
-	}
-	return file.Root(), nil
 }
 
 // readAt fills b.

@@ -9,7 +9,6 @@ import (
 	"io"
 	"math/bits"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/bitpacked"
 	"github.com/parquet-go/parquet-go/encoding/rle"
 	pqformat "github.com/parquet-go/parquet-go/format"
@@ -104,7 +103,7 @@ func unpack(codec pqformat.CompressionCodec, dst, src []byte) error {
 		n, err = lz4.UncompressBlock(src, dst)
 		got = dst[:max(n, 0)]
 	default:
-		got, err = parquet.LookupCompressionCodec(codec).Decode(dst, src)
+		got, err = codecOf(codec).Decode(dst, src)
 	}
 	switch {
 	case err != nil:
@@ -147,7 +146,7 @@ func (l *loadedPage) decode(c *parquetColumn, p *pagePlace, data []byte) (err er
 		}
 	}
 	if isDictionary(p.encoding) {
-		l.indexes, err = parquet.RLEDictionary.DecodeInt32(roomAhead(l.indexes, l.values), data)
+		l.indexes, err = dictionaryEncoding.DecodeInt32(roomAhead(l.indexes, l.values), data)
 		l.index = l.indexes[:min(len(l.indexes), l.values)]
 		return err
 	}
@@ -240,5 +239,5 @@ func (l *loadedPage) check() error {
 // isDictionary reports whether values are given as places in a dictionary. The
 // older of the two names stands for plain values on the page of a dictionary.
 func isDictionary(e pqformat.Encoding) bool {
-	return e == parquet.PlainDictionary.Encoding() || e == pqformat.RLEDictionary
+	return e == pqformat.PlainDictionary || e == pqformat.RLEDictionary
 }

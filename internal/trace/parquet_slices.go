@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 
-	"github.com/parquet-go/parquet-go"
 	"github.com/parquet-go/parquet-go/encoding/thrift"
 	pqformat "github.com/parquet-go/parquet-go/format"
 )
@@ -71,7 +70,7 @@ func (p *parquetRead) checkChunk(i int, c *parquetColumn, rows int64) error {
 		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is in another file, %s", printable(c.name), printable(chunk.FilePath)), Advice: "write it as one file"}
 	case !isUnpacked(chunk.MetaData.Codec):
 		return &InputError{File: p.run.name, Msg: fmt.Sprintf("column %s is compressed with %s, which is not read", printable(c.name), strings.ToLower(chunk.MetaData.Codec.String())), Advice: "snappy, gzip, zstd, brotli, lz4_raw and none are read"}
-	case parquet.Kind(chunk.MetaData.Type) != c.kind:
+	case chunk.MetaData.Type != c.kind:
 		return fmt.Errorf("column %s is of another type in row group %d", printable(c.name), i)
 	case chunk.MetaData.NumValues != rows:
 		return fmt.Errorf("column %s has %d values in row group %d of %d rows", printable(c.name), chunk.MetaData.NumValues, i, rows)

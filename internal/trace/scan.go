@@ -93,19 +93,13 @@ func (s *jsonScanner) object(b []byte, i int) (end int, ok bool) {
 			if b[i] == '}' {
 				return i + 1, true
 			}
-			if key = s.other(b, i, last); key == nil {
-				j := skipBlanks(b, i)
-				return j + 1, b[j] == '}'
-			}
-			if key.strange {
-				return i, false
+			if key = s.other(b, i, last); key == nil || key.strange {
+				i = skipBlanks(b, i)
+				return i + 1, key == nil && b[i] == '}'
 			}
 		}
-		last = key
-		i += key.n
-		if key.high {
-			s.high = true
-		}
+		last, i = key, i+key.n
+		s.high = s.high || key.high
 		if b[i] == '"' {
 			from := i + 1
 			if key.use == toInstant { // mostly of the same minute as the one before
