@@ -58,12 +58,16 @@ func (st *State) cooled(l *Limits, now time.Time) *release.Event {
 // figures and are past nothing. Of them nothing is called: what is here does the
 // same as stepAny in fewer instructions, and leaves the rest to it or to judge.
 func Step(l *Limits, st *State, w *release.Window) *release.Event {
-	s, now := &st.spans, w.T.UnixNano()
+	s := &st.spans
+	if !s.plain {
+		return st.stepAny(l, w)
+	}
+	now := w.T.UnixNano()
 	ring, mask, hi := s.ring, int64(len(s.ring)-1), s.hi
 	far, near := now-int64(l.SlowSpan), now-int64(l.FastSpan)
 	// Of a mask below 0 there is no ring yet; far is past now where time has no nanoseconds since 1970.
 	if !s.plainly(l) || st.Phase != release.Closed || w.Known&(usual|release.StreamingFigures) != usual || w.Total <= 0 || hi-s.lo >= mask || mask < 0 || far >= now {
-		return st.stepAny(l, w, now)
+		return st.stepAny(l, w)
 	}
 	x, sum := &ring[hi&mask], &ring[(hi+1)&mask].before
 	x.T, x.known = now, w.Known
@@ -101,7 +105,7 @@ func Step(l *Limits, st *State, w *release.Window) *release.Event {
 }
 
 // stepAny is Step of any window in any state.
-func (st *State) stepAny(l *Limits, w *release.Window, now int64) *release.Event {
+func (st *State) stepAny(l *Limits, w *release.Window) *release.Event {
 	if w.Total <= 0 {
 		return Idle(l, st, w.T)
 	}
@@ -109,11 +113,29 @@ func (st *State) stepAny(l *Limits, w *release.Window, now int64) *release.Event
 	if st.Phase == release.Open {
 		return nil
 	}
-	s := &st.spans
+	s, now := &st.spans, w.T.UnixNano()
 	s.cusum.turn(l, s.hi)
 	s.push(w, now)
 	s.slide(l, now)
+	if st.Phase == release.Closed && s.rare == nil && s.flow.ring == nil && !s.cusum.on && st.quiet(l, w) {
+		return nil
+	}
 	return st.judge(l, w, now)
+}
+
+// quiet reports that the newest window is past no limit, where all figures are
+// usual ones and there is no cumulative sum. Of one that takes more than a look
+// it does not say so.
+func (st *State) quiet(l *Limits, w *release.Window) bool {
+	s := &st.spans
+	sum, old := &s.at(s.hi).before, &s.at(s.fast).before
+	if sum.violations-old.violations >= l.ViolationLimit || sum.transfers-old.transfers >= l.MinTransfers ||
+		w.Known&release.HasCost != 0 && w.Cost >= l.CostRatio || w.Known&release.HasP99 != 0 && w.P99MS >= l.P99MS {
+		return false
+	}
+	sum, old = &s.at(s.matured).before, &s.at(s.slow).before
+	judged := sum.judged - old.judged
+	return judged < l.MinSamples || above(sum.solved-old.solved, judged, l.SolveFloor)
 }
 
 // judge holds the newest window, and the spans that end with it, against all

@@ -33,10 +33,10 @@ type rareTotals struct {
 }
 
 // usual are the figures that nearly all sources have, and rare those that most
-// do not.
+// do not; of streaming a flow takes care.
 const (
 	usual = release.HasSolved | release.HasViolations | release.HasTransfers
-	rare  = release.HasSlow | release.HasControl | release.StreamingFigures
+	rare  = release.HasSlow | release.HasControl
 )
 
 // spans is a ring of the windows that may still count, and where the spans
@@ -140,6 +140,9 @@ func (s *spans) push(w *release.Window, now int64) {
 	if known&(usual|rare) != usual || s.rare != nil {
 		s.pushRare(w)
 	}
+	if known&release.StreamingFigures != 0 || s.flow.ring != nil {
+		s.pushFlow(w)
+	}
 }
 
 // needRare lets there be rare totals.
@@ -171,9 +174,6 @@ func (s *spans) pushRare(w *release.Window) {
 		controlled, judged, solved = controlled+w.Judged, judged+w.ControlJudged, solved+w.ControlSolved
 	}
 	b.controlled, b.controlJudged, b.controlSolved = controlled, judged, solved
-	if s.flow.ring != nil || w.Known&release.StreamingFigures != 0 {
-		s.pushFlow(w)
-	}
 }
 
 // relabel changes what a sample solved, and with it all totals after it.
@@ -279,10 +279,10 @@ func (s *spans) isPlain(l *Limits) bool {
 		l.FastSpan <= l.SlowSpan && l.FastSpan > 0 && s.flow.ring == nil && !s.cusum.on
 }
 
-// plainly reports whether the spans are plain under these limits, too, and begin
+// plainly reports whether plain spans are so under these limits, too, and begin
 // where they say.
 func (s *spans) plainly(l *Limits) bool {
-	return s.plain && s.sums.fast == l.FastSpan && s.sums.slow == l.SlowSpan && l.SlowSpanMax <= l.SlowSpan && l.LabelLag == 0 && s.kept == l.Keep && l.Judge == WindowJudge
+	return s.sums.fast == l.FastSpan && s.sums.slow == l.SlowSpan && l.SlowSpanMax <= l.SlowSpan && l.LabelLag == 0 && s.kept == l.Keep && l.Judge == WindowJudge
 }
 
 // mature takes the windows up to an instant into the slow span.

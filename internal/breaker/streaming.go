@@ -91,11 +91,18 @@ func countedOf(w *release.Window, s release.Signal) Counted {
 // nonsense do not make it overflow. 10 s for a billion streams are within it.
 const mostSum = 1 << 53
 
+// weighted is a mean, rounded to the unit of sums, times how many it is of.
 func weighted(x float64, of int64) Counted {
 	if of <= 0 || math.IsNaN(x) {
 		return Counted{}
 	}
-	unit := int64(min(max(math.Round(x), 0), mostSum))
+	unit := int64(mostSum)
+	if x = max(x, 0); x < mostSum {
+		unit = int64(x)
+		if x-float64(unit) >= 0.5 { // exact, as math.Round is
+			unit++
+		}
+	}
 	if hi, sum := bits.Mul64(uint64(unit), uint64(of)); hi == 0 && sum <= mostSum {
 		return Counted{int64(sum), of}
 	}
@@ -277,7 +284,6 @@ func (s *spans) readFlow(c *StreamCounts) {
 			return
 		}
 		s.flow.ring = make([]StreamCounts, len(s.ring))
-		s.needRare()
 	}
 	*s.flowAt(s.hi) = *s.flowAt(s.hi - 1)
 	s.flowAt(s.hi).Add(c)
