@@ -36,7 +36,7 @@ type block struct {
 
 	origin  *origin     // nil where the rows cannot be read again
 	file    *fileBlocks // of CSV, to read on; nil where the rows are whole
-	at      int64       // of CSV: where in the file the buffer starts
+	at      int64       // of a file that can be read from any place: where in it the buffer starts
 	n       int         // how much of the buffer is text
 	eof     bool        // the file ends with it
 	aligned bool        // where it begins is no guess

@@ -147,7 +147,7 @@ func skipCells(b []byte, i, n int) int {
 		low := ^(((x | highs) - ones*',') &^ x) & highs // below a comma, or not ASCII
 		found := bits.OnesCount64(m)
 		if found < n {
-			if low != 0 && !onlyBlanks(x) {
+			if low != 0 && !unmarked(x) {
 				return 0
 			}
 			n -= found
@@ -157,16 +157,16 @@ func skipCells(b []byte, i, n int) int {
 			m &= m - 1
 		}
 		m &= -m
-		if low&(m-1) != 0 && !onlyBlanks(x) {
+		if low&(m-1) != 0 && !unmarked(x) {
 			return 0
 		}
 		return i + bits.TrailingZeros64(m)/8 + 1
 	}
 }
 
-// onlyBlanks reports whether none of eight bytes is a newline, a quote, a NUL or
-// not ASCII.
-func onlyBlanks(x uint64) bool {
+// unmarked reports whether none of eight bytes is a newline, a quote, a NUL or not
+// ASCII.
+func unmarked(x uint64) bool {
 	line, quote := x^ones*'\n', x^ones*'"'
 	return ((line-ones)&^line|(quote-ones)&^quote|(x-ones)&^x|x)&highs == 0
 }

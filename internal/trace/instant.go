@@ -31,7 +31,7 @@ type minute struct {
 // needs blockPad bytes after the time.
 func (m *minute) read(b []byte, i int) (t int64, end int, ok bool) {
 	head := (*[20]byte)(b[i : i+20])
-	if binary.LittleEndian.Uint64(head[:8])^m.text[0]|binary.LittleEndian.Uint64(head[8:16])^m.text[1] != 0 || head[16] != ':' || m.text[0] == 0 {
+	if (binary.LittleEndian.Uint64(head[:8])^m.text[0])|(binary.LittleEndian.Uint64(head[8:16])^m.text[1]) != 0 || head[16] != ':' || m.text[0] == 0 {
 		return 0, i, false
 	}
 	tens, units := head[17]-'0', head[18]-'0'

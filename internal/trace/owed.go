@@ -6,11 +6,59 @@ import (
 	"sort"
 )
 
-// origin is a file whose rows can be read again.
+// origin is a file whose rows can be read again, also where it has been renamed.
 type origin struct {
+	file *os.File // nil where it had to be closed
 	path string
 	info os.FileInfo
 	csv  bool // else JSON lines
+}
+
+// mostOpen is how many files are kept open to be read again. Those past it are
+// opened by their path where they must be. Tests lower it.
+var mostOpen = 100
+
+// leave closes a source that has been read, unless its rows may have to be read
+// again.
+func (f *feed) leave(src *source) {
+	owed := f.records.owed
+	switch o := src.origin; {
+	case o == nil || src.opened == nil: // it is not ours
+	case len(owed) == 0 || owed[len(owed)-1].from != o || len(f.kept) >= mostOpen:
+		o.file = nil
+	default:
+		f.kept = append(f.kept, src.opened)
+		src.opened = nil
+	}
+	src.Close()
+}
+
+// close closes the files that were kept open.
+func (f *feed) close() {
+	for _, file := range f.kept {
+		file.Close()
+	}
+	f.kept = nil
+}
+
+// open returns the file, and what to call when it has been read.
+func (o *origin) open() (*os.File, func(), error) {
+	if o.file != nil {
+		return o.file, func() {}, nil
+	}
+	file, err := os.Open(o.path)
+	if err != nil {
+		return nil, nil, err
+	}
+	if info, err := file.Stat(); err != nil || !os.SameFile(info, o.info) {
+		file.Close()
+		return nil, nil, o.changed()
+	}
+	return file, func() { file.Close() }, nil
+}
+
+func (o *origin) changed() error {
+	return fmt.Errorf("%s is not the file any more that was read", o.path)
 }
 
 func (o *origin) parser() blockParser {
@@ -74,7 +122,7 @@ func (f *feed) repay(tl *tally) {
 // all or, where they are not those that were counted, none.
 func (f *feed) settleDigests(o *owedRows, b *batch) error {
 	if len(b.odd) > 0 || len(b.records) != o.n {
-		return o.changed()
+		return o.from.changed()
 	}
 	c := f.records
 	tallies := make([]*tally, len(b.records)) // nil where the row was left out
@@ -91,12 +139,12 @@ func (f *feed) settleDigests(o *owedRows, b *batch) error {
 			continue
 		}
 		if tallies[i] = c.tallies[tallyKey{floorTo(rec.t, c.span), l.arm}]; tallies[i] == nil {
-			return o.changed()
+			return o.from.changed()
 		}
 		first, last = min(first, rec.t), max(last, rec.t)
 	}
 	if first != o.first || last != o.last {
-		return o.changed()
+		return o.from.changed()
 	}
 	for i, tl := range tallies {
 		if tl != nil && !tl.noDigest {
@@ -106,24 +154,13 @@ func (f *feed) settleDigests(o *owedRows, b *batch) error {
 	return nil
 }
 
-func (o *owedRows) changed() error {
-	return fmt.Errorf("%s is not the file any more that was read", o.from.path)
-}
-
 // read reads the rows again.
 func (o *owedRows) read() (*batch, error) {
-	file, err := os.Open(o.from.path)
+	file, closed, err := o.from.open()
 	if err != nil {
 		return nil, err
 	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, err
-	}
-	if !os.SameFile(info, o.from.info) {
-		return nil, o.changed()
-	}
+	defer closed()
 	b := &block{}
 	b.room(o.size)
 	if _, err := file.ReadAt(b.buf[:o.size], o.at); err != nil {

@@ -91,6 +91,7 @@ func seconds(rows int) (lines []string) {
 func fed(t *testing.T, paths []string, between func()) *feed {
 	t.Helper()
 	f := newFeed(Options{Columns: summable(t)})
+	t.Cleanup(f.close)
 	for i, path := range paths {
 		if i > 0 {
 			between()
@@ -143,31 +144,46 @@ func TestARepeatedRowIsFoundBehindRowsThatAreLeftOut(t *testing.T) {
 	}
 }
 
-// A file that is not any more what was read is not compared with: what would be
-// read again may be anything.
-func TestAFileThatChangedIsNotComparedWith(t *testing.T) {
+// A file that is gone by the time its rows are asked for again is still the file
+// that was read, as long as it could be kept open. One that is not any more what
+// was read is not compared with: what would be read again may be anything.
+func TestAFileIsComparedWithAsLongAsItIsWhatWasRead(t *testing.T) {
 	lines := seconds(7200)
-	for name, change := range map[string]func(t *testing.T, path string){
-		"gone": func(t *testing.T, path string) { must(t, os.Remove(path)) },
-		"another in its place": func(t *testing.T, path string) {
-			must(t, os.Rename(writeTo(t, filepath.Dir(path), "new", strings.Join(lines, "")), path))
-		},
-		"shorter": func(t *testing.T, path string) { must(t, os.Truncate(path, 9)) },
-		"other rows": func(t *testing.T, path string) {
+	gone := func(t *testing.T, path string) { must(t, os.Remove(path)) }
+	replaced := func(t *testing.T, path string) {
+		must(t, os.Rename(writeTo(t, filepath.Dir(path), "new", strings.Join(lines, "")), path))
+	}
+	for name, c := range map[string]struct {
+		change func(t *testing.T, path string)
+		open   int
+		found  bool
+	}{
+		"untouched":                        {func(*testing.T, string) {}, 1, true},
+		"untouched, but closed":            {func(*testing.T, string) {}, 0, true},
+		"gone":                             {gone, 1, true},
+		"another in its place":             {replaced, 1, true},
+		"gone, and closed":                 {gone, 0, false},
+		"another in its place, and closed": {replaced, 0, false},
+		"shorter":                          {func(t *testing.T, path string) { must(t, os.Truncate(path, 9)) }, 1, false},
+		"other rows": {func(t *testing.T, path string) {
 			must(t, os.WriteFile(path, []byte(strings.Repeat(lines[0], 7200)), 0o600))
-		},
-		"not even JSON": func(t *testing.T, path string) {
+		}, 1, false},
+		"not even JSON": {func(t *testing.T, path string) {
 			must(t, os.WriteFile(path, []byte(strings.Repeat("x", 900_000)), 0o600))
-		},
+		}, 1, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer func(n int) { blockSize = n }(blockSize)
-			blockSize = 500
+			defer func(size, open int) { blockSize, mostOpen = size, open }(blockSize, mostOpen)
+			blockSize, mostOpen = 500, c.open
 			dir := t.TempDir()
 			log, late := writeTo(t, dir, "log", strings.Join(lines, "")), writeTo(t, dir, "late", lines[3000])
-			f := fed(t, []string{log, late}, func() { change(t, log) })
-			if f.data.Duplicates != 0 || f.records.unsure != 1 || f.data.Good != 7201 {
-				t.Errorf("%d duplicates, %d unsure, %d rows", f.data.Duplicates, f.records.unsure, f.data.Good)
+			f := fed(t, []string{log, late}, func() { c.change(t, log) })
+			want := [...]int64{0, 1}
+			if c.found {
+				want = [...]int64{1, 0}
+			}
+			if got := [...]int64{f.data.Duplicates, f.records.unsure}; got != want || f.data.Good != 7201 {
+				t.Errorf("%v duplicates and unsure, want %v; %d rows", got, want, f.data.Good)
 			}
 		})
 	}

@@ -239,5 +239,5 @@ func (l *loadedPage) check() error {
 // isDictionary reports whether values are given as places in a dictionary. The
 // older of the two names stands for plain values on the page of a dictionary.
 func isDictionary(e pqformat.Encoding) bool {
-	return e == pqformat.PlainDictionary || e == pqformat.RLEDictionary
+	return e == olderDictionary.Encoding() || e == pqformat.RLEDictionary
 }

@@ -216,7 +216,7 @@ func encodingOf(e pqformat.Encoding) encoding.Encoding {
 	switch e {
 	case pqformat.Plain:
 		return &plainEncoding
-	case pqformat.PlainDictionary:
+	case olderDictionary.Encoding():
 		return &olderDictionary
 	case pqformat.RLEDictionary:
 		return &dictionaryEncoding

@@ -27,6 +27,7 @@ const keptBadLines = 10
 // [*BadLinesError], [*MappingError], [*InputError], or the context's.
 func ReadFiles(ctx context.Context, paths []string, stdin io.Reader, opt Options, progress func(bytes int64)) (*Data, error) {
 	f := newFeed(opt)
+	defer f.close()
 	if err := sameFile(paths, stdin); err != nil {
 		return f.data, err
 	}
@@ -86,6 +87,7 @@ type feed struct {
 	foreign   int64          // rows with bytes that are not UTF-8
 	twice     int64          // rows in which a field stood more than once
 	snapshots *snapshots     // of /metrics; nil without any
+	kept      []*os.File     // files that may have to be read again
 	scores    *scoreBook     // of Langfuse; nil without any
 	others    []string       // what was in files of some shape in which no request was
 }
@@ -118,7 +120,7 @@ func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progr
 	if err != nil {
 		return err
 	}
-	defer src.Close()
+	defer func() { f.leave(src) }()
 	run := &fileRun{name: path, src: src, latest: -maxTime}
 	format, err := src.detect(&f.opt)
 	if errors.Is(err, io.EOF) {

@@ -502,8 +502,8 @@ func numberEnd(b []byte, i int) (end int, ok bool) {
 	return i, true
 }
 
-// shortNumber reads a number without an exponent, with at most eight digits
-// before and after the point. Of everything else it says no.
+// shortNumber reads a number without an exponent, with at most eight digits, or
+// seven before a point and eight after it. Of everything else it says no.
 func shortNumber(b []byte, i int) (n number, end int, ok bool) {
 	if b[i] == '-' {
 		n.neg = true
@@ -533,7 +533,7 @@ func shortNumber(b []byte, i int) (n number, end int, ok bool) {
 		n.mant = eightDigits(x<<(64-8*before))*powersOf10[count] + after
 		n.exp, end = -count, end+1+count
 	}
-	return n, end, b[end]-'0' > 9 && b[end]|0x20 != 'e'
+	return n, end, b[end]-'0' > 9 && b[end]|0x20 != 'e' && b[end] != '.'
 }
 
 // shortEnd returns the index after such a number where a comma or a bracket

@@ -86,7 +86,8 @@ func (s *shelf) unlink(p *place) {
 // digestLog are the digests of the rows of one tally. Rows that come in the
 // order of time can equal only those of the same instant, so that as long as
 // they do nothing has to be looked up: the digests are put one after the other,
-// and into a set when a row comes that is older than one before it.
+// and into a set when a row comes that is older than one before it. Digests that
+// can be had from the file are owed until then.
 type digestLog struct {
 	list   digestList
 	latest int64 // time of the row put last

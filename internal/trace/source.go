@@ -26,17 +26,19 @@ const (
 
 // source is an open file: its bytes, decompressed, without a byte order mark.
 type source struct {
-	name  string
-	text  *bufio.Reader
-	raw   *bufio.Reader // what text is unpacked from, or text itself
-	close []func()
-	ctx   context.Context // ends with that of the reading, or when the source is closed
-	stop  context.CancelFunc
-	done  chan struct{} // closed when nobody reads ahead any more; nil where nobody does
-	zstd  bool          // it is compressed so: the errors of the decoder have no type
-	shape *shapedFile   // where detect found one
-	file  *os.File      // where its text can be read from any place; else nil
-	start int64         // where in the file the text starts
+	name   string
+	text   *bufio.Reader
+	raw    *bufio.Reader // what text is unpacked from, or text itself
+	close  []func()
+	ctx    context.Context // ends with that of the reading, or when the source is closed
+	stop   context.CancelFunc
+	done   chan struct{} // closed when nobody reads ahead any more; nil where nobody does
+	zstd   bool          // it is compressed so: the errors of the decoder have no type
+	shape  *shapedFile   // where detect found one
+	file   *os.File      // where its text can be read from any place; else nil
+	opened *os.File      // what Close closes
+	origin *origin       // where its rows can be read again
+	start  int64         // where in the file the text starts
 }
 
 // Close ends all reading of the source.
@@ -47,6 +49,9 @@ func (s *source) Close() {
 	}
 	for _, c := range s.close {
 		c()
+	}
+	if s.opened != nil {
+		s.opened.Close()
 	}
 }
 
@@ -63,7 +68,7 @@ func open(ctx context.Context, name string, stdin io.Reader, progress func(int64
 			s.Close()
 			return nil, s.fail(err)
 		}
-		s.close = append(s.close, func() { f.Close() })
+		s.opened = f
 		if info, err := f.Stat(); err == nil && info.IsDir() {
 			s.Close()
 			return nil, &InputError{File: name, Msg: "is a directory", Advice: "name the files in it, as in " + filepath.Join(name, "*.jsonl")}
@@ -128,8 +133,9 @@ func (s *source) blocks(csv bool, progress func(int64)) blockSource {
 		return b
 	}
 	b := &fileBlocks{ctx: s.ctx, file: s.file, start: s.start, end: end, size: blockSize, rows: csv, progress: progress, counted: int64(s.text.Buffered())}
-	if info, err := s.file.Stat(); err == nil && s.name != stdinName {
-		b.origin = &origin{path: s.name, info: info, csv: csv}
+	if info, err := s.file.Stat(); err == nil {
+		s.origin = &origin{file: s.file, path: s.name, info: info, csv: csv}
+		b.origin = s.origin
 	}
 	return b
 }

@@ -111,6 +111,8 @@ func (s *valueStore) nearest99(l *valueList, scratch []float64) (p99 float64, us
 		sample = append(sample, s.values(c)[0])
 	}
 	scratch = sample
+	// A fortieth, and four for luck: mostly more values are above that than the
+	// hundredth that is needed, and few more.
 	if rank := len(sample) - len(sample)/40 - 4; rank >= 0 {
 		selectNth(sample, rank)
 		if scratch = s.atLeast(l, sample[rank], sample[:0]); len(scratch) >= above {
