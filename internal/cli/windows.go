@@ -36,7 +36,7 @@ func newWindowsCmd(app *App) *cobra.Command {
 		Use:   "windows FILE...",
 		Short: "Count records into windows, or merge and convert windows",
 		Long: `Count records into windows per arm, or read windows and write them as canaryctl does. All files are one feed;
-"-" is standard input. JSON lines, CSV, a JSON array, Prometheus query_range answers and snapshots of /metrics are
+"-" is standard input. JSON lines, CSV, Parquet, a JSON array, Prometheus query_range answers and snapshots of /metrics are
 read, plain, gzip or zstd; exports of OTLP, LiteLLM, Langfuse, Helicone, Envoy, nginx and OpenAI are known by the names
 in them. Without --span records are counted by the minute and windows stay as they are. -o csv (the
 default) and -o jsonl write the windows, -o json one document with an account of the input as well.

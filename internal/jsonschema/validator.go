@@ -1,3 +1,5 @@
+// Changed from github.com/santhosh-tekuri/jsonschema v6.0.3: see README.md.
+
 package jsonschema
 
 import (

@@ -62,6 +62,8 @@ func (c *canvas) svg(title, desc string) markup {
 	return markup(s.String())
 }
 
+// escaped is a text of a drawing. Unlike [escapeHTML] it leaves a plus sign alone:
+// no attribute of a drawing is without quotes.
 func escaped(s string) string { return html.EscapeString(plain(s)) }
 
 // px writes a position.

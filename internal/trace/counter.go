@@ -39,6 +39,7 @@ type counter struct {
 
 	first, last0 int64 // times of the first and last record
 	unsure       int64 // records that came too late to be compared with those before
+	lost         int64 // records that could not be, since the file of those changed
 	rough        int64 // windows whose p99 is that of the spread, to save memory
 	roughFirst   int64 // the same of times to first token
 	halfTimed    int64 // windows in which some records carry a latency and some do not
@@ -75,6 +76,7 @@ type tally struct {
 
 	digests  digestLog
 	noDigest bool // digests were given up to save memory
+	lost     bool // or since their file is not any more what was read
 	inSeen   place
 }
 
@@ -217,12 +219,12 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 		return false
 	}
 	if tl.noDigest {
-		c.unsure++
+		c.uncompared(tl, 1)
 		return false
 	}
 	if tl.digests.owed > 0 && (rec.span || rec.t <= tl.digests.latest) {
 		if c.repay(tl); tl.noDigest {
-			c.unsure++
+			c.uncompared(tl, 1)
 			return false
 		}
 	}
@@ -237,6 +239,15 @@ func (c *counter) duplicate(tl *tally, rec *record) bool {
 	c.digests.put(&tl.inSeen, tl)
 	c.dropDigests()
 	return false
+}
+
+// uncompared counts rows of a tally without digests.
+func (c *counter) uncompared(tl *tally, n int64) {
+	if tl.lost {
+		c.lost += n
+	} else {
+		c.unsure += n
+	}
 }
 
 // dropDigests lets go of digests while there are too many, of the tallies that
@@ -446,6 +457,8 @@ func (c *counter) notes(f *feed) {
 	c.scenes.tell(f)
 	f.noteCount(c.unsure, "1 record came too long after others of its window to be compared with them",
 		"%d records came too long after others of their window to be compared with them; duplicates among them were counted")
+	f.noteCount(c.lost, "1 record could not be compared with others of its window: their file is not any more what was read",
+		"%d records could not be compared with others of their window: their file is not any more what was read; duplicates among them were counted")
 }
 
 // noteRough says where percentiles are approximate because of memory.

@@ -99,7 +99,7 @@ func (f *feed) repay(tl *tally) {
 	from := sort.Search(len(c.owed), func(i int) bool { return c.owed[i].last >= tl.t })
 	for i := range c.owed[from:] {
 		o := &c.owed[from+i]
-		if o.first-c.span >= tl.t {
+		if o.first-c.span >= tl.t || f.ctx.Err() != nil { // of a reading that was stopped nothing is used
 			return
 		}
 		if o.settled {
@@ -111,7 +111,7 @@ func (f *feed) repay(tl *tally) {
 		}
 		if err != nil {
 			c.digests.remove(&tl.inSeen)
-			tl.digests, tl.noDigest = digestLog{}, true
+			tl.digests, tl.noDigest, tl.lost = digestLog{}, true, true
 			return
 		}
 		o.settled = true

@@ -182,8 +182,12 @@ func TestAFileIsComparedWithAsLongAsItIsWhatWasRead(t *testing.T) {
 			if c.found {
 				want = [...]int64{1, 0}
 			}
-			if got := [...]int64{f.data.Duplicates, f.records.unsure}; got != want || f.data.Good != 7201 {
-				t.Errorf("%v duplicates and unsure, want %v; %d rows", got, want, f.data.Good)
+			if got := [...]int64{f.data.Duplicates, f.records.lost}; got != want || f.data.Good != 7201 {
+				t.Errorf("%v duplicates and lost, want %v; %d rows", got, want, f.data.Good)
+			}
+			must(t, f.finish([]string{log, late}))
+			if told := noted(f.data, "1 record could not be compared with others of its window: their file is not any more what was read"); told == c.found {
+				t.Errorf("%q", f.data.Notes)
 			}
 		})
 	}

@@ -211,7 +211,8 @@ var (
 	splitEncoding      bytestreamsplit.Encoding
 )
 
-// encodingOf returns what decodes an encoding. It refuses all if nothing does.
+// encodingOf returns what decodes an encoding. What nothing decodes gets one that
+// refuses everything.
 func encodingOf(e pqformat.Encoding) encoding.Encoding {
 	switch e {
 	case pqformat.Plain:

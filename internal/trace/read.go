@@ -82,14 +82,15 @@ type feed struct {
 	records *counter
 	windows *windowSet
 
-	pointless *NoCountsError // rows with times and nothing else
-	empty     []string       // files without anything in them
-	foreign   int64          // rows with bytes that are not UTF-8
-	twice     int64          // rows in which a field stood more than once
-	snapshots *snapshots     // of /metrics; nil without any
-	kept      []*os.File     // files that may have to be read again
-	scores    *scoreBook     // of Langfuse; nil without any
-	others    []string       // what was in files of some shape in which no request was
+	pointless *NoCountsError  // rows with times and nothing else
+	empty     []string        // files without anything in them
+	foreign   int64           // rows with bytes that are not UTF-8
+	twice     int64           // rows in which a field stood more than once
+	snapshots *snapshots      // of /metrics; nil without any
+	kept      []*os.File      // files that may have to be read again
+	ctx       context.Context // of the file that is being read
+	scores    *scoreBook      // of Langfuse; nil without any
+	others    []string        // what was in files of some shape in which no request was
 }
 
 func newFeed(opt Options) *feed {
@@ -116,6 +117,7 @@ type fileRun struct {
 }
 
 func (f *feed) readFile(ctx context.Context, path string, stdin io.Reader, progress func(int64)) error {
+	f.ctx = ctx
 	src, err := open(ctx, path, stdin, progress)
 	if err != nil {
 		return err

@@ -231,5 +231,5 @@ func (c *counter) keep(tl *tally, s *stretch, digests []uint64) {
 		left -= n
 		c.dropDigests()
 	}
-	c.unsure += int64(left)
+	c.uncompared(tl, int64(left))
 }

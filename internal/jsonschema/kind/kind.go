@@ -1,3 +1,5 @@
+// Changed from github.com/santhosh-tekuri/jsonschema v6.0.3: see README.md.
+
 // Package kind names the ways in which a value may fail a schema.
 package kind
 
