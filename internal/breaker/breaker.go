@@ -55,8 +55,9 @@ func (st *State) cooled(l *Limits, now time.Time) *release.Event {
 // whose labels have come in; a window that comes while OPEN enters no span.
 //
 // Nearly all windows are of a CLOSED breaker with plain spans, know the usual
-// figures and are past nothing. Of them nothing is called: what is here does the
-// same as stepAny in fewer instructions, and leaves the rest to it or to judge.
+// figures, no rare ones, and are past nothing. For those nothing is called: what
+// is here does the same as stepAny in fewer instructions, and leaves the rest to
+// it or, once they are kept, to judge and the slow layer.
 func Step(l *Limits, st *State, w *release.Window) *release.Event {
 	s := &st.spans
 	if !s.plain {

@@ -14,7 +14,7 @@ import (
 type sample struct {
 	T      int64 // unix nanoseconds
 	before totals
-	known  release.Figures // of violations, transfers and slow requests
+	known  release.Figures // which figures of the window are known
 	_      [8]byte
 }
 
@@ -320,9 +320,10 @@ func (s *spans) slowReach(l *Limits, w *release.Window) time.Duration {
 }
 
 // lay lets all spans begin with the oldest sample: after a change of limits, a
-// drop of old evidence, or a reading of the state. The next slide moves them.
+// drop of old evidence, or a reading of the state. The next slide moves them, and
+// until then they are not plain.
 func (s *spans) lay(l *Limits) {
-	s.sums = sumsOf(l)
+	s.plain, s.sums = false, sumsOf(l)
 	s.fast, s.slow, s.matured = s.lo, s.lo, s.lo
 	s.flow.lay(s.lo)
 }

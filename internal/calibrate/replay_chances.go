@@ -14,7 +14,9 @@ type memory struct {
 }
 
 // A memory keeps so many chances, and of each of up to noneOf requests, from the
-// noneFrom-th time on that the same chance is asked for.
+// noneFrom-th time on that the same chance is asked for. Of a chance that there is
+// no room for it keeps next to nothing: that would be made anew, many kilobytes,
+// each time such chances are asked for in turn.
 const (
 	mostChances = 64
 	noneOf      = 1024
@@ -24,10 +26,11 @@ const (
 // chances are the binomial counts of one chance.
 type chances struct {
 	p, logQ float64 // logQ is ln(1-p)
+	passing bool    // there is no room for it
 	asked   int
 	none    []draw.Terms // by how many there are to draw of; empty: not asked for
 	hats    []hat        // likewise
-	spare   hat          // of more than that
+	spare   hat          // of more than that, or of a passing chance
 }
 
 // chances returns what is kept of a chance.
@@ -37,19 +40,19 @@ func (m *memory) chances(p float64) *chances {
 			return c
 		}
 	}
-	c := &m.last
-	if len(m.all) < mostChances {
+	c, passing := &m.last, len(m.all) >= mostChances
+	if !passing {
 		c = new(chances)
 		m.all = append(m.all, c)
 	}
-	*c = chances{p: p, logQ: math.Log1p(-p)}
+	*c = chances{p: p, logQ: math.Log1p(-p), passing: passing}
 	return c
 }
 
 // inversion is a count of n for a number u of [0, 1), see [draw.FromNone].
 func (c *chances) inversion(n int64, u float64) int64 {
 	c.asked++
-	if c.asked < noneFrom || n >= noneOf {
+	if c.asked < noneFrom || n >= noneOf || c.passing {
 		return draw.FromNone(u, n, c.p, math.Exp(float64(n)*c.logQ))
 	}
 	if c.none == nil {
@@ -72,7 +75,7 @@ type hat struct {
 // hat returns that of n.
 func (c *chances) hat(n int64) *hat {
 	h := &c.spare
-	if n < noneOf {
+	if n < noneOf && !c.passing {
 		if c.hats == nil {
 			c.hats = make([]hat, noneOf)
 		}
