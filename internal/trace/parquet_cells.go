@@ -18,6 +18,7 @@ type cells struct {
 	n    int
 
 	bits    []byte
+	flags   []byte // what bits were made from, memory only
 	int32s  []int32
 	int64s  []int64
 	int96s  []deprecated.Int96
@@ -30,9 +31,17 @@ type cells struct {
 // decode replaces the cells by those that src holds in an encoding, of which
 // there are n. What it needs for that it takes from those before.
 func (c *cells) decode(enc pqformat.Encoding, src []byte, n int) (err error) {
+	if n == 0 && len(src) == 0 { // not all encodings take that for none
+		c.n = 0
+		return nil
+	}
 	e := encodingOf(enc)
 	switch c.form.kind {
 	case formBool:
+		if enc == pqformat.RLE {
+			err = c.decodeRunBits(src, n)
+			break
+		}
 		c.bits, err = e.DecodeBoolean(c.bits, src)
 		c.n = 8 * len(c.bits)
 	case formInt32, formUint32, formDecimal32, formDate:

@@ -96,6 +96,8 @@ func unpack(codec pqformat.CompressionCodec, dst, src []byte) error {
 	var got []byte
 	var err error
 	switch {
+	case len(dst) == 0 && len(src) == 0: // nulls only, in a page of the second version
+		return nil
 	case codec == pqformat.Uncompressed:
 		got = src
 	case codec == pqformat.Lz4Raw: // that of the library doubles its room until nothing is wrong
@@ -146,7 +148,7 @@ func (l *loadedPage) decode(c *parquetColumn, p *pagePlace, data []byte) (err er
 		}
 	}
 	if isDictionary(p.encoding) {
-		l.indexes, err = dictionaryEncoding.DecodeInt32(roomAhead(l.indexes, l.values), data)
+		l.indexes, err = decodeIndex(l.indexes, data, l.values)
 		l.index = l.indexes[:min(len(l.indexes), l.values)]
 		return err
 	}
@@ -190,7 +192,9 @@ func (l *loadedPage) decodeLevels(e pqformat.Encoding, src []byte) (err error) {
 	case e == pqformat.RLE && isOneRun(src, l.rows, l.level):
 		return nil
 	case e == pqformat.RLE:
-		l.levels, err = (&rle.Encoding{BitWidth: width}).DecodeLevels(roomAhead(l.levels, l.rows), src)
+		if src, err = neededRuns(src, width, l.rows); err == nil {
+			l.levels, err = (&rle.Encoding{BitWidth: width}).DecodeLevels(roomAhead(l.levels, l.rows), src)
+		}
 	case e == pqformat.BitPacked:
 		l.levels, err = (&bitpacked.Encoding{BitWidth: width}).DecodeLevels(l.levels, src)
 	default:

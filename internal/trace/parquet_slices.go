@@ -157,6 +157,8 @@ func (p *parquetRead) pagesOf(meta *pqformat.ColumnMetaData, rows int64) (t page
 		case n > 0:
 			known += n
 			t.pages, t.first = append(t.pages, placeOf(&h, at+size)), append(t.first, known)
+		case n < 0 && min(h.DataPageHeader.V.NumValues, h.DataPageHeaderV2.V.NumValues) < 0:
+			return t, fmt.Errorf("a page is said to have %d values", n)
 		case n < 0:
 			return t, fmt.Errorf("a page is of the unknown kind %s", h.Type)
 		case h.Type == pqformat.DictionaryPage && (len(t.pages) > 0 || t.dictionary.kind == pqformat.DictionaryPage):
