@@ -88,20 +88,17 @@ func (l *Limits) ViolationsAllowed(requests int64) int64 {
 
 // below reports whether the share count/of is below r: r.Compare(count, of) < 0,
 // for the ways that every window goes, without a branch.
-func below(count, of int64, r release.Ratio) bool {
-	hi, lo := bits.Mul64(uint64(count), uint64(r.Den))
-	limitHi, limitLo := bits.Mul64(uint64(of), uint64(r.Num))
-	_, borrow := bits.Sub64(lo, limitLo, 0)
-	_, borrow = bits.Sub64(hi, limitHi, borrow)
-	return borrow != 0
-}
+func below(count, of int64, r release.Ratio) bool { return lessProduct(count, r.Den, of, r.Num) }
 
 // above reports whether the share count/of is above r: r.Compare(count, of) > 0.
-func above(count, of int64, r release.Ratio) bool {
-	hi, lo := bits.Mul64(uint64(count), uint64(r.Den))
-	limitHi, limitLo := bits.Mul64(uint64(of), uint64(r.Num))
-	_, borrow := bits.Sub64(limitLo, lo, 0)
-	_, borrow = bits.Sub64(limitHi, hi, borrow)
+func above(count, of int64, r release.Ratio) bool { return lessProduct(of, r.Num, count, r.Den) }
+
+// lessProduct reports whether a*b is less than c*d. None is negative.
+func lessProduct(a, b, c, d int64) bool {
+	hi, lo := bits.Mul64(uint64(a), uint64(b))
+	otherHi, otherLo := bits.Mul64(uint64(c), uint64(d))
+	_, borrow := bits.Sub64(lo, otherLo, 0)
+	_, borrow = bits.Sub64(hi, otherHi, borrow)
 	return borrow != 0
 }
 

@@ -3,7 +3,6 @@
 package jsonschema
 
 import (
-	"fmt"
 	"regexp"
 	"slices"
 )
@@ -83,17 +82,6 @@ func (c *Compiler) enqueue(q *queue, up urlPtr) *Schema {
 	}
 	sch := newSchema(up)
 	q.append(sch)
-	return sch
-}
-
-// MustCompile is like [Compile] but panics if compilation fails.
-// It simplifies safe initialization of global variables holding
-// compiled schema.
-func (c *Compiler) MustCompile(loc string) *Schema {
-	sch, err := c.Compile(loc)
-	if err != nil {
-		panic(fmt.Sprintf("jsonschema: Compile(%q): %v", loc, err))
-	}
 	return sch
 }
 

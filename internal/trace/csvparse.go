@@ -317,13 +317,6 @@ func (p *csvParser) quoted(use *cellUse, b []byte, i int) (end, newlines int, ok
 	return end, newlines, p.put(use, text)
 }
 
-// same has the highest bit of each byte set that is c. Nothing is carried from one
-// byte to the next, so all bits are right.
-func same(x uint64, c byte) uint64 {
-	x ^= ones * uint64(c)
-	return ^((x&^highs + ones*0x7f) | x) & highs
-}
-
 // cellUse says what is done with the cells of a column.
 type cellUse struct {
 	use    keyUse

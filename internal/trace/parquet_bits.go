@@ -69,12 +69,9 @@ func wordAt(src []byte, from int) uint64 {
 
 // equalBytes returns a bit for each of at most 64 bytes, set where it is v.
 func equalBytes(b []byte, v byte) (set uint64) {
-	const ones, low = 0x0101010101010101, 0x7f7f7f7f7f7f7f7f
 	i := 0
 	for ; i+8 <= len(b); i += 8 {
-		x := binary.LittleEndian.Uint64(b[i:]) ^ ones*uint64(v)
-		same := ^((x&low + low) | x | low) >> 7 // 1 in each byte that was v
-		set |= same * 0x0102040810204080 >> 56 << i
+		set |= same(load(b, i), v) >> 7 * 0x0102040810204080 >> 56 << i // the highest bits of the bytes side by side
 	}
 	for ; i < len(b); i++ {
 		if b[i] == v {

@@ -69,10 +69,7 @@ func (p *parquetRead) place(leaves []tableColumn) error {
 		}
 	}
 	opt := &p.feed.opt
-	p.summed = !p.careful && !opt.whole && !opt.Distributions
-	for _, c := range p.columns {
-		p.summed = p.summed && !streamFields.has(c.field)
-	}
+	p.summed = !p.careful && !opt.whole && !opt.Distributions && !plan.streams()
 	return nil
 }
 

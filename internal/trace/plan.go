@@ -44,6 +44,12 @@ func (p *plan) timeColumn() string {
 	return p.time.String()
 }
 
+// streams reports whether the plan has a field of streams or the status: what such
+// rows say is not summed up.
+func (p *plan) streams() bool {
+	return slices.ContainsFunc(p.columns, func(c column) bool { return streamFields.has(c.field) })
+}
+
 // bind makes the plan for a file in which names are the columns or top-level
 // keys.
 func (o *Options) bind(file string, names []string) (*plan, error) {

@@ -44,11 +44,8 @@ func (f *feed) recipeOf(run *fileRun) *recipe {
 		}
 	}
 	rc.span = c.span
-	rc.summed = rc.quick && rc.digested && !p.timeless && !f.opt.Distributions
+	rc.summed = rc.quick && rc.digested && !p.timeless && !f.opt.Distributions && !p.streams()
 	rc.owing = c.scenes.want == ""
-	for _, col := range p.columns {
-		rc.summed = rc.summed && !streamFields.has(col.field)
-	}
 	rc.idle = rc.idleFields()
 	switch reader := run.reader.(type) {
 	case *jsonlReader:

@@ -454,6 +454,13 @@ func (s *jsonScanner) stringEnd(b []byte, i int) (end int, escaped bool) {
 	}
 }
 
+// same has the highest bit of each byte set that is c. Nothing is carried from one
+// byte to the next, so all bits are right.
+func same(x uint64, c byte) uint64 {
+	x ^= ones * uint64(c)
+	return ^((x&^highs + ones*0x7f) | x) & highs
+}
+
 // special has the highest bit of each byte set that ends a string, escapes, is a
 // control or is not ASCII. Of each kind the lowest is right, so the lowest of
 // all; those above it may err (Mycroft's test for a zero byte).

@@ -321,37 +321,6 @@ func (*Pattern) KeywordPath() []string {
 
 // --
 
-type ContentEncoding struct {
-	Want string
-	Err  error
-}
-
-func (*ContentEncoding) KeywordPath() []string {
-	return []string{"contentEncoding"}
-}
-
-// --
-
-type ContentMediaType struct {
-	Got  []byte
-	Want string
-	Err  error
-}
-
-func (*ContentMediaType) KeywordPath() []string {
-	return []string{"contentMediaType"}
-}
-
-// --
-
-type ContentSchema struct{}
-
-func (*ContentSchema) KeywordPath() []string {
-	return []string{"contentSchema"}
-}
-
-// --
-
 type Minimum struct {
 	Got  *big.Rat
 	Want *big.Rat
